@@ -1,0 +1,72 @@
+"""The wrapper round a user's interceptor: whatever it does, the call has an outcome."""
+
+from dataclasses import replace
+from typing import Final
+
+import anyio
+
+from interceptors.calls import ToolCall
+from interceptors.chain import Handler, Interceptor
+from interceptors.outcomes import Completed, Failed, GateUnavailable, Outcome, Raised, Refused
+from interceptors.texts import clause
+
+
+class IsolatedInterceptor:
+    """Runs a user's interceptor so that it can neither break the gate nor go round it.
+
+    When it raises, or takes longer than `limit` for itself, the call is refused if it had not
+    proceeded, and failed if it had. It proceeds at most once: one call is one audit row. It may
+    change the arguments and nothing else of a call, and cannot turn a refusal into a result.
+
+    Args:
+        name: how the interceptor is named in rows and texts.
+        limit: seconds; the time of what it proceeds to is not counted.
+
+    """
+
+    def __init__(self, name: str, interceptor: Interceptor, limit: float) -> None:
+        self._name: Final = name
+        self._interceptor: Final = interceptor
+        self._limit: Final = limit
+
+    async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
+        passage = _Passage(call, proceed, self._limit)
+        try:
+            with passage.own_time:
+                outcome: object = await self._interceptor(call, passage)
+                if isinstance(outcome, Completed | Refused | Failed):
+                    return passage.refusal or outcome
+                raise TypeError(f"it returned {type(outcome).__name__}, which is no outcome")
+            problem = f"it took longer than {self._limit:g} seconds"
+        except Exception as error:  # noqa: BLE001  a user's interceptor may raise anything
+            problem = f"it raised {clause(error)}"
+        if passage.refusal:
+            return passage.refusal
+        if passage.proceeded:
+            return Failed(Raised(self._name, problem))
+        return Refused(GateUnavailable(f"interceptor {self._name} failed: {problem}"))
+
+
+class _Passage:
+    """The `proceed` that one user's interceptor is given for one call."""
+
+    def __init__(self, call: ToolCall, proceed: Handler, limit: float) -> None:
+        self._call: Final = call
+        self._proceed: Final = proceed
+        self.own_time: Final = anyio.move_on_after(limit)
+        self.proceeded = False
+        self.refusal: Refused | None = None
+
+    async def __call__(self, call: ToolCall, /) -> Outcome:
+        if self.proceeded:
+            raise RuntimeError("an interceptor may proceed once")
+        if replace(call, arguments=self._call.arguments) != self._call:
+            raise ValueError("an interceptor may change the arguments of a call, and nothing else")
+        self.proceeded = True
+        remaining = self.own_time.deadline - anyio.current_time()
+        self.own_time.deadline = float("inf")
+        outcome = await self._proceed(call)
+        self.own_time.deadline = anyio.current_time() + remaining
+        if isinstance(outcome, Refused):
+            self.refusal = outcome
+        return outcome

@@ -1,0 +1,1 @@
+"""Governs the calls that LLM agents make to MCP tools."""

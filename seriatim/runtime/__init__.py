@@ -1,0 +1,1 @@
+"""What happens while agents run: dispatch, servers, and the two executors."""

@@ -1,0 +1,145 @@
+"""The gateway: an MCP server through which harnesses reach the tools of their agents.
+
+One request is one turn. It knows no sessions: who calls is the bearer token's registration, or, over
+stdio, the one registration of the process. So both eras of MCP are served alike.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any, Final, TypeAlias, TypeVar
+
+import mcp_types
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from opentelemetry import context as trace_context
+from opentelemetry.context import Context
+from starlette.requests import Request as HttpRequest
+
+from interceptors import CallId, JsonObject
+from seriatim.runtime.dispatch import Request, governed_mcp_call
+from seriatim.runtime.registrations import Registration, Registrations
+from seriatim.runtime.render import to_mcp
+from telemetry.context import caller_context
+
+Inbound: TypeAlias = ServerRequestContext[dict[str, Any], HttpRequest]
+"""What the SDK knows of one request."""
+
+Identify: TypeAlias = Callable[[Inbound], Registration]
+"""Says in whose name a request is made."""
+
+Gateway: TypeAlias = Server[dict[str, Any]]
+"""An MCP server that serves registrations."""
+
+RESERVED: Final = "io.modelcontextprotocol/"
+"""Beginning of the `_meta` keys that speak of the connection between two parties."""
+CONNECTION_KEYS: Final = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
+"""Further `_meta` keys that each connection has for itself; the SDK writes them anew upstream."""
+
+_log: Final = logging.getLogger(__name__)
+_Params = TypeVar("_Params")
+_Result = TypeVar("_Result")
+
+
+def gateway_for_tokens(registrations: Registrations) -> Gateway:
+    """Return a gateway that serves each request in the name of its bearer token's registration."""
+
+    def identify(inbound: Inbound) -> Registration:
+        if inbound.request is None:
+            raise MCPError(mcp_types.INVALID_REQUEST, "this gateway is reached over HTTP only")
+        return registrations.behind(inbound.request.user.access_token)
+
+    return _gateway(identify, registrations.input_schema)
+
+
+def gateway_for_process(registration: Registration) -> Gateway:
+    """Return a gateway that serves whoever speaks to this process in the name of `registration`."""
+    schemas = {tool.name: tool.input_schema for tool in registration.tools}
+    return _gateway(lambda _inbound: registration, schemas.get)
+
+
+def _gateway(
+    identify: Identify, input_schema: Callable[[str], Mapping[str, Any] | None]
+) -> Gateway:
+    async def list_tools(
+        inbound: Inbound, _params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListToolsResult:
+        return mcp_types.ListToolsResult(tools=list(identify(inbound).tools))
+
+    async def call_tool(
+        inbound: Inbound, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult:
+        return await _call(identify(inbound), inbound, params)
+
+    server: Gateway = Server(
+        "seriatim",
+        version=version("seriatim"),
+        # Without it the SDK lists the tools before every call of the modern era, which costs more
+        # than all the rest of the call.
+        get_tool_input_schema=input_schema,
+        on_list_tools=_guarded(list_tools),
+        on_call_tool=_guarded(call_tool),
+    )
+    # The SDK's server span would call every refusal an error, and stand between the caller's span
+    # and the one of the attempt.
+    server.middleware.clear()
+    return server
+
+
+async def _call(
+    registration: Registration, inbound: Inbound, params: mcp_types.CallToolRequestParams
+) -> mcp_types.CallToolResult:
+    meta = _sent_meta(inbound)
+    request = Request(
+        id=CallId(str(inbound.request_id)),
+        name=params.name,
+        arguments=params.arguments or {},
+        meta={key: value for key, value in meta.items() if not _of_the_connection(key)},
+        progress=inbound.session.report_progress,
+    )
+    with _attached(caller_context(meta, registration.context)):
+        [outcome] = await governed_mcp_call(registration.agent, [request])
+    return to_mcp(params.name, outcome)
+
+
+def _sent_meta(inbound: Inbound) -> JsonObject:
+    """Return the request's `_meta` under the keys that were sent."""
+    meta: JsonObject = (inbound.params or {}).get("_meta") or {}
+    return meta
+
+
+def _of_the_connection(key: str) -> bool:
+    return key in CONNECTION_KEYS or key.startswith(RESERVED)
+
+
+@contextmanager
+def _attached(context: Context) -> Iterator[None]:
+    token = trace_context.attach(context)
+    try:
+        yield
+    finally:
+        trace_context.detach(token)
+
+
+def _guarded(
+    answer: Callable[[Inbound, _Params], Awaitable[_Result]],
+) -> Callable[[Inbound, _Params], Awaitable[_Result]]:
+    """Return a handler whose exceptions reach the client without their text.
+
+    In the handshake era the SDK would send the text of any exception to the client.
+    """
+
+    async def guarded(inbound: Inbound, params: _Params) -> _Result:
+        try:
+            return await answer(inbound, params)
+        except MCPError:
+            raise
+        except Exception as error:
+            _log.error(
+                "the gateway could not answer `%s`: %s", inbound.method, type(error).__name__
+            )
+            raise MCPError(mcp_types.INTERNAL_ERROR, "internal error of the gateway") from error
+
+    return guarded

@@ -1,0 +1,1 @@
+"""Where rows are kept beyond the life of a process."""

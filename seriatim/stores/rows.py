@@ -1,0 +1,64 @@
+"""An audit record as SQLite holds it, and back."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final, TypeAlias
+
+from interceptors import AuditRecord
+
+Row: TypeAlias = tuple[str | float | None, ...]
+"""One row of the table `audit`, in the order of its columns."""
+
+COLUMNS: Final = tuple(field.name for field in fields(AuditRecord))
+_JSON: Final = frozenset({"missing", "inputs"})
+
+
+def to_row(record: AuditRecord) -> Row:
+    """Return the values to store."""
+    return tuple(_stored(name, getattr(record, name)) for name in COLUMNS)
+
+
+def from_row(row: Sequence[Any]) -> AuditRecord:
+    """Return the record that was stored.
+
+    Raises:
+        ValueError: when a column that holds JSON holds something else.
+
+    """
+    values: dict[str, Any] = {
+        name: json.loads(value) if name in _JSON else value
+        for name, value in zip(COLUMNS, row, strict=True)
+    }
+    values["missing"] = tuple(values["missing"])
+    return AuditRecord(**values)
+
+
+def as_object(record: AuditRecord) -> dict[str, object]:
+    """Return the record under its field names, in their order."""
+    return {name: getattr(record, name) for name in COLUMNS}
+
+
+def json_text(value: object) -> str:
+    """Return `value` as JSON of ASCII characters only; what JSON does not know becomes a string."""
+    try:
+        return json.dumps(value, default=_plain, allow_nan=False)
+    except ValueError:  # a NaN or an infinity
+        lenient = json.dumps(value, default=_plain)
+        return json.dumps(json.loads(lenient, parse_constant=str))
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _stored(name: str, value: object) -> str | float | None:
+    if name in _JSON:
+        return json_text(value)
+    match value:
+        case None | float():
+            return value
+        case _:
+            # SQLite's text is UTF-8, which has no lone surrogates. They become `\udXXX`: stored raw
+            # (`surrogatepass`), one hostile name would make the log unreadable to other tools.
+            return str(value).encode(errors="backslashreplace").decode()

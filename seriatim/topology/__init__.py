@@ -1,0 +1,1 @@
+"""Reads a workspace, says what is wrong with it, and resolves what is right."""

@@ -1,0 +1,188 @@
+"""A resolved workspace: what is left when files, archetypes and defaults are worked in.
+
+Everything here is immutable and free of positions; whatever was wrong has been said before one of
+these exists.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Literal, TypeAlias, final
+
+from interceptors import AgentId, JsonObject, SkillId, Tier, ToolRef
+
+
+class Effect(Enum):
+    """What a tool does to the world, as the workspace declares it."""
+
+    READ = "read"
+    WRITE = "write"
+    UNDECLARED = "undeclared"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StdioTransport:
+    """A server that is started as a process.
+
+    Attributes:
+        command: the argument vector; strings may hold `${VAR}`, here as in `env` and `cwd`.
+        env: what the process gets beside the few variables that any process needs.
+        cwd: where it starts; the workspace's directory unless said otherwise.
+
+    """
+
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HttpTransport:
+    """A server that is reached over streamable HTTP; strings may hold `${VAR}`."""
+
+    endpoint: str
+    headers: Mapping[str, str]
+
+
+Transport: TypeAlias = StdioTransport | HttpTransport
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ServerDefinition:
+    """An MCP server as the workspace defines it; nothing is expanded yet."""
+
+    id: str
+    transport: Transport
+    tier: Tier
+    tool_tiers: Mapping[str, Tier]
+    effects: Mapping[str, Effect]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """An `mcp_tool` skill that an agent holds.
+
+    Attributes:
+        fixed: arguments that the workspace fixes; they win, and leave the advertised schema.
+        required_scopes: `iam.required_scopes`.
+        timeout: seconds that the tool may take.
+        redact: names whose values the audit log does not show.
+
+    """
+
+    id: SkillId
+    description: str
+    tool: ToolRef
+    fixed: JsonObject
+    required_scopes: frozenset[str]
+    timeout: float
+    redact: frozenset[str]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A `model:` block: SwarmKit's provider and model names, and its settings."""
+
+    provider: str
+    name: str
+    temperature: float | None
+    max_tokens: int | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent with its archetype worked in.
+
+    Attributes:
+        skills: the `mcp_tool` skills it holds, in order. Skills of other types are left out: they
+            are SwarmKit's business, and no rule may name them.
+        requires: guarded skill -> its prerequisites, in the order written.
+        scopes: base and elevated scopes, agent's and archetype's together.
+        models: the `model:` block in a tuple of one, or an empty tuple.
+        executor: `model`, or the name of the harness kind.
+
+    """
+
+    id: AgentId
+    role: str
+    description: str
+    skills: tuple[Skill, ...]
+    requires: Mapping[SkillId, tuple[SkillId, ...]]
+    scopes: frozenset[str]
+    models: tuple[ModelChoice, ...]
+    prompt: str
+    children: "tuple[Agent, ...]"
+    executor: Literal["model", "harness"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InterceptorSetting:
+    """One entry of `interceptors:` in our settings.
+
+    Attributes:
+        use: an entry point of the group `seriatim.interceptors`, or `module:name`.
+        position: `outer` stands outside the gate, `inner` inside it.
+        settings: keyword arguments of the interceptor's factory.
+        timeout: seconds that it may take for itself, the time of what it proceeds to left out.
+
+    """
+
+    use: str
+    position: Literal["outer", "inner"]
+    settings: JsonObject
+    timeout: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `seriatim.yaml`, or a top-level `seriatim:`, says.
+
+    Attributes:
+        fail: `closed` refuses a call that the gate cannot decide, `open` lets it pass.
+        max_calls: calls that one run may make, refusals included; `None` where the file is silent.
+        redact: regular expressions for names whose values are not shown.
+        audit: where the audit log is, as a URL or a path; `""` is the default place.
+
+    """
+
+    interceptors: tuple[InterceptorSetting, ...]
+    fail: Literal["closed", "open"]
+    max_calls: int | None
+    redact: tuple[str, ...]
+    audit: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A reviewed set of agents; `agents` holds every node by id, the root first."""
+
+    name: str
+    root: Agent
+    agents: Mapping[AgentId, Agent]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Everything that a run needs to know of a workspace.
+
+    Attributes:
+        directory: the workspace's directory; for a one-file workspace, the directory of the file.
+
+    """
+
+    directory: Path
+    id: str
+    topologies: Mapping[str, Topology]
+    servers: Mapping[str, ServerDefinition]
+    settings: Settings

@@ -1,0 +1,119 @@
+"""The command's one switch: telemetry as the environment asks for it, or none at all."""
+
+import sys
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Self, final
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
+from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, TracerProvider
+
+from telemetry.settings import read_settings
+
+
+@final
+class Telemetry:
+    """Where spans and metrics go while the command runs; leaving the context delivers the rest.
+
+    Leave it when no event loop runs: it blocks for up to two seconds when the backend is down.
+
+    Attributes:
+        traces: whether spans are exported; without them tracing is not composed.
+        metrics: whether metrics are exported; without them metrics are not composed.
+        capture: whether spans may show arguments and results.
+
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider,
+        meter_provider: MeterProvider,
+        *,
+        traces: bool,
+        metrics: bool,
+        capture: bool,
+        close: Callable[[], None],
+    ) -> None:
+        self.tracer_provider: Final = tracer_provider
+        self.meter_provider: Final = meter_provider
+        self.traces: Final = traces
+        self.metrics: Final = metrics
+        self.capture: Final = capture
+        self._close: Final = close
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anything is exported."""
+        return self.traces or self.metrics
+
+    def close(self) -> None:
+        """Deliver what is left, within two seconds; a second call does nothing."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def say_on_stderr(line: str) -> None:
+    """Write one line to stderr."""
+    sys.stderr.write(f"{line}\n")
+
+
+def start_telemetry(
+    environ: Mapping[str, str],
+    otlp_endpoint: str = "",
+    *,
+    say: Callable[[str], None] = say_on_stderr,
+) -> Telemetry:
+    """Start what the `OTEL_*` variables and the flag ask for, for the whole process.
+
+    For the command only: it sets the global providers. Where somebody has set them already
+    (`opentelemetry-instrument`), theirs are used and stay theirs to close.
+
+    Args:
+        environ: the environment of the process; the SDK reads its own variables there by itself.
+        otlp_endpoint: the base URL given by `--otlp`; `""` without the flag.
+        say: receives the one line that tells what could not be delivered.
+
+    Raises:
+        TelemetrySettingError: when a setting cannot be followed.
+
+    """
+    settings = read_settings(environ, otlp_endpoint)
+    if not isinstance(trace.get_tracer_provider(), ProxyTracerProvider):
+        return Telemetry(
+            trace.get_tracer_provider(),
+            metrics.get_meter_provider(),
+            traces=True,
+            metrics=True,
+            capture=settings.capture,
+            close=_nothing,
+        )
+    if not settings.wanted:
+        return Telemetry(
+            NoOpTracerProvider(),
+            NoOpMeterProvider(),
+            traces=False,
+            metrics=False,
+            capture=False,
+            close=_nothing,
+        )
+    # Here and not at the top: the SDK and its exporter take IMPORT ms to import.
+    from telemetry.setup import install, start  # noqa: PLC0415  see above
+
+    telemetry = start(settings, say)
+    install(telemetry)
+    return telemetry
+
+
+def _nothing() -> None:
+    """Close what was never opened."""
