@@ -24,7 +24,7 @@ from interceptors.outcomes import (
     rule_name,
 )
 from interceptors.records import AuditRecord, AuditSink
-from interceptors.redaction import Redactor
+from interceptors.redaction import Redactor, storable
 from interceptors.texts import text_of
 
 UNAVAILABLE: Final = "audit log unavailable"
@@ -88,8 +88,10 @@ class AuditInterceptor:
             # Shielded: the row of a cancelled call is written all the same.
             with anyio.CancelScope(shield=True):
                 written = await self._write(record)
-        if written or isinstance(outcome, Refused) or self._fail_open:
+        if written or self._fail_open:
             return outcome
+        if isinstance(outcome, Refused):
+            return Refused(GateUnavailable(UNAVAILABLE))
         return Failed(Unrecorded(UNAVAILABLE))
 
     async def _when_ready(self, call: ToolCall, proceed: Handler) -> Outcome:
@@ -127,14 +129,14 @@ class AuditInterceptor:
             run=call.scope.run,
             topology=self._topology,
             agent=call.scope.agent,
-            skill=call.skill,
+            skill=storable(call.skill),
             server=server,
             tool=tool,
             via=call.via.value,
-            call_id=call.id,
+            call_id=storable(call.id),
             policy_decision="allow" if refusal is None else "deny",
             rule=None if refusal is None else rule_name(refusal),
-            reason=None if refusal is None else text,
+            reason=None if refusal is None else self._redactor.plain(text),
             missing=tuple(missing.skill for missing in refusal.missing)
             if isinstance(refusal, UnmetPrerequisites)
             else (),

@@ -8,7 +8,7 @@ import anyio
 from interceptors.calls import ToolCall
 from interceptors.chain import Handler, Interceptor
 from interceptors.outcomes import Completed, Failed, GateUnavailable, Outcome, Raised, Refused
-from interceptors.texts import clause
+from interceptors.texts import clause, text_of
 
 
 class IsolatedInterceptor:
@@ -34,12 +34,12 @@ class IsolatedInterceptor:
         try:
             with passage.own_time:
                 outcome: object = await self._interceptor(call, passage)
-                if isinstance(outcome, Completed | Refused | Failed):
-                    return passage.refusal or outcome
-                raise TypeError(f"it returned {type(outcome).__name__}, which is no outcome")
+                return passage.refusal or passage.checked(outcome)
             problem = f"it took longer than {self._limit:g} seconds"
         except Exception as error:  # noqa: BLE001  a user's interceptor may raise anything
             problem = f"it raised {clause(error)}"
+        finally:
+            passage.closed = True
         if passage.refusal:
             return passage.refusal
         if passage.proceeded:
@@ -55,18 +55,36 @@ class _Passage:
         self._proceed: Final = proceed
         self.own_time: Final = anyio.move_on_after(limit)
         self.proceeded = False
+        self.closed = False
         self.refusal: Refused | None = None
+        self._under_way = False
 
     async def __call__(self, call: ToolCall, /) -> Outcome:
-        if self.proceeded:
-            raise RuntimeError("an interceptor may proceed once")
+        if self.proceeded or self.closed:
+            raise RuntimeError("an interceptor may proceed once, and before it returns")
         if replace(call, arguments=self._call.arguments) != self._call:
             raise ValueError("an interceptor may change the arguments of a call, and nothing else")
-        self.proceeded = True
+        self.proceeded = self._under_way = True
         remaining = self.own_time.deadline - anyio.current_time()
         self.own_time.deadline = float("inf")
-        outcome = await self._proceed(call)
-        self.own_time.deadline = anyio.current_time() + remaining
+        try:
+            outcome = await self._proceed(call)
+        finally:
+            self._under_way = False
+            self.own_time.deadline = anyio.current_time() + remaining
         if isinstance(outcome, Refused):
             self.refusal = outcome
         return outcome
+
+    def checked(self, outcome: object) -> Outcome:
+        """Return what the interceptor returned when it can stand as the call's outcome."""
+        if self._under_way:
+            raise RuntimeError("it returned before what it proceeded to had ended")
+        match outcome:
+            case Refused() if self.proceeded:
+                raise ValueError("it refused a call that had gone on")
+            case Completed() | Refused() | Failed():
+                text_of(self._call.skill, outcome)  # raises when it holds what cannot be shown
+                return outcome
+            case _:
+                raise TypeError(f"it returned {type(outcome).__name__}, which is no outcome")

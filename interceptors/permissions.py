@@ -130,7 +130,7 @@ class PermissionInterceptor:
     async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
         try:
             with anyio.fail_after(self._limit):
-                verdict = await self._policy.decide(call)
+                verdict = _checked(await self._policy.decide(call))
         except Exception:  # noqa: BLE001  whatever the policy's fault, it gave no verdict
             if not self._fail_open:
                 return Refused(GateUnavailable("policy engine unavailable"))
@@ -142,3 +142,10 @@ class PermissionInterceptor:
                 return Refused(PermissionDenied(reason))
             case _:
                 assert_never(verdict)
+
+
+def _checked(verdict: object) -> Verdict:
+    """Return `verdict`, which comes from code that no type checker may have seen."""
+    if isinstance(verdict, Allowed | Denied):
+        return verdict
+    raise TypeError(f"a policy returned {type(verdict).__name__}, which is no verdict")

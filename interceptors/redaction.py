@@ -1,6 +1,7 @@
 """What may be shown of arguments and results: secrets out, sizes bounded."""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -18,6 +19,16 @@ SHORTEST_SECRET: Final = 8
 DEEPEST: Final = 64
 """Levels of nesting that are shown."""
 
+_VALUE: Final = (
+    r"""(?!\\*["']?\[redacted\])(?:"""
+    r""""(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)"""  # in quotes, or cut off within them
+    r"""|'[^']*(?:'|\Z)"""
+    r"""|(?P<quote>\\+["'])(?:(?!(?P=quote)).)*(?:(?P=quote)|\Z)"""  # in JSON within a JSON text
+    r"""|[\[{].*"""  # its end is not to be found without a parser: the rest of the text goes
+    r"""|(?:(?:basic|bearer|digest|token)\s+)?[^\s,;&"'}\\]+)"""
+)
+"""What stands behind the name of a secret in a text."""
+
 
 class Redactor:
     """Blots secrets out of values and texts. Immutable; made once a run.
@@ -29,16 +40,15 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = (), keys: Iterable[str] = ()) -> None:
-        names = "|".join([KEYS, *keys])
-        self._key: Final = re.compile(names, re.IGNORECASE)
-        self._assignment: Final = re.compile(
-            rf"""(?P<name>[\w.-]*(?:{names})[\w.-]*["']?\s*[:=]\s*)"""
-            r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|(?!\[redacted\])[^\s,;&"'}]+)""",
-            re.IGNORECASE,
-        )
+        self._names: Final = "|".join([KEYS, *keys])
+        self._key: Final = re.compile(self._names, re.IGNORECASE)
         self._bearer: Final = re.compile(r"\bBearer\s+[^\s\"',;]+", re.IGNORECASE)
-        known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
-        self._secret: Final = re.compile("|".join(map(re.escape, known)) or r"(?!)")
+        known = {
+            form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in _forms(secret)
+        }
+        ordered = sorted(known, key=len, reverse=True)
+        self._secret: Final = re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
+        self._longest: Final = max(map(len, known), default=0)
 
     def inputs(self, arguments: JsonObject, names: Collection[str] = ()) -> JsonObject:
         """Return `arguments` without secrets, in at most 8 KiB of JSON.
@@ -47,46 +57,88 @@ class Redactor:
             names: further names whose values are not shown.
 
         """
-        shown = self._value(arguments, frozenset(names), 0)
-        text = json.dumps(shown, ensure_ascii=False, default=str)
-        if len(text.encode(errors="replace")) <= INPUT_BYTES:
+        try:
+            shown = self._value(arguments, frozenset(names), 0)
+            text = json.dumps(shown, ensure_ascii=False)
+        except ValueError:  # an integer of too many digits
+            return {"truncated": "…"}
+        if len(text.encode()) <= INPUT_BYTES:
             return shown if isinstance(shown, Mapping) else {}
-        return {"truncated": cut(text, INPUT_BYTES - 64), "characters": len(text)}
+        room = INPUT_BYTES - 64
+        if len(json.dumps(cut(text, room), ensure_ascii=False).encode()) > room:
+            # Quoting the JSON once more at most doubles it: it holds no control characters.
+            room //= 2
+        return {"truncated": cut(text, room), "characters": len(text)}
 
     def preview(self, text: str, names: Collection[str] = ()) -> str:
         """Return the beginning of `text` without secrets, in at most 2 KiB."""
-        # Cut before the search so that a huge result costs little, and with room enough that a
-        # secret at the end of the preview is still seen whole.
-        return cut(self.text(text[: 8 * PREVIEW_BYTES], names), PREVIEW_BYTES)
+        # Cut before the search so that a huge result costs little; the end of what is searched may
+        # hold the first half of a secret, and is not shown.
+        searched = 8 * PREVIEW_BYTES + self._longest
+        if len(text) <= searched:
+            return cut(self.text(text, names), PREVIEW_BYTES)
+        shown = self.text(text[:searched], names)
+        return cut(shown[: len(shown) - self._longest] + "…", PREVIEW_BYTES)
 
     def text(self, text: str, names: Collection[str] = ()) -> str:
         """Return `text` without secrets."""
+        return self._text(text, frozenset(names), 0)
+
+    def plain(self, text: str) -> str:
+        """Return `text` without the secrets whose values are known, and without bearer tokens."""
+        return self._bearer.sub(f"Bearer {REDACTED}", self._secret.sub(REDACTED, storable(text)))
+
+    def _text(self, text: str, names: frozenset[str], depth: int) -> str:
         if text.lstrip()[:1] in ("{", "["):
             try:
-                shown = self._value(json.loads(text), frozenset(names), 0)
-                return json.dumps(shown, ensure_ascii=False)
+                value = json.loads(text)
+                shown = self._value(value, names, depth + 1)
+                if shown != value:
+                    return json.dumps(shown, ensure_ascii=False)
             except (ValueError, RecursionError):
                 pass
-        return self._assignment.sub(rf"\g<name>{REDACTED}", self._plain(text))
+        return self._assignment(names).sub(rf"\g<name>{REDACTED}", self.plain(text))
 
-    def _plain(self, text: str) -> str:
-        return self._bearer.sub(f"Bearer {REDACTED}", self._secret.sub(REDACTED, text))
+    def _assignment(self, names: frozenset[str]) -> re.Pattern[str]:
+        """Return what finds `name: value`; `re` keeps the patterns that it has compiled."""
+        exact = "".join(rf"|\b{re.escape(name)}\b" for name in sorted(names))
+        # The bound keeps the search linear on a long text without a space.
+        name = rf"""(?P<name>(?:{self._names}{exact})[\w.-]{{0,64}}\\*["']?\s*[:=]\s*)"""
+        return re.compile(name + _VALUE, re.IGNORECASE | re.DOTALL)
 
-    def _value(self, value: JsonValue | JsonObject, names: frozenset[str], depth: int) -> JsonValue:
+    def _value(self, value: object, names: frozenset[str], depth: int) -> JsonValue:
         if depth > DEEPEST:
             return "…"
-        if isinstance(value, str):
-            return self._plain(value)
-        if isinstance(value, Mapping):
-            return {
-                self._plain(key): REDACTED
-                if key in names or self._key.search(key)
-                else self._value(item, names, depth + 1)
-                for key, item in value.items()
-            }
-        if isinstance(value, (list, tuple)):
-            return [self._value(item, names, depth + 1) for item in value]
-        return value
+        match value:
+            case None | bool():
+                return value
+            case int() | float():
+                shown = str(value)
+                if self._secret.search(shown):
+                    return REDACTED
+                # JSON has no infinity; a store may refuse it.
+                return shown if isinstance(value, float) and not math.isfinite(value) else value
+            case Mapping():
+                return {
+                    self.plain(str(key)): REDACTED
+                    if key in names or self._key.search(str(key))
+                    else self._value(item, names, depth + 1)
+                    for key, item in value.items()
+                }
+            case list() | tuple():
+                return [self._value(item, names, depth + 1) for item in value]
+            case _:
+                return self._text(str(value), names, depth)
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """Return a secret as it is, and as it stands in a JSON text."""
+    return (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+
+
+def storable(text: str) -> str:
+    """Return `text` with what some stores refuse, lone surrogates and NUL, as escapes."""
+    return text.encode(errors="backslashreplace").decode().replace("\0", r"\x00")
 
 
 def cut(text: str, limit: int) -> str:

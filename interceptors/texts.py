@@ -103,7 +103,10 @@ def printable(text: str) -> str:
 
 def clause(error: BaseException) -> str:
     """Return an exception as a clause of one line: its type, and the beginning of its message."""
-    message = printable(str(error))
+    try:
+        message = printable(str(error))
+    except Exception:  # noqa: BLE001  an exception of a user's may not even have a text
+        message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 

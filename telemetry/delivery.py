@@ -77,10 +77,12 @@ class MetricDelivery:
 
 def undelivered(spans: int, spans_host: str, metrics: bool, metrics_host: str) -> Sequence[str]:
     """Return what is said of telemetry that did not arrive: a line, or nothing."""
-    losses = []
+    losses: dict[str, list[str]] = {}
     if spans:
-        noun = "span" if spans == 1 else "spans"
-        losses.append(f"{spans} {noun} could not be delivered to {spans_host}")
+        losses.setdefault(spans_host, []).append(f"{spans} {'span' if spans == 1 else 'spans'}")
     if metrics:
-        losses.append(f"the latest metrics could not be delivered to {metrics_host}")
-    return [f"telemetry: {', and '.join(losses)}"] if losses else []
+        losses.setdefault(metrics_host, []).append("the latest metrics")
+    clauses = [
+        f"{' and '.join(what)} could not be delivered to {host}" for host, what in losses.items()
+    ]
+    return [f"telemetry: {', and '.join(clauses)}"] if clauses else []

@@ -22,7 +22,7 @@ from opentelemetry.sdk.metrics.export import (
     PeriodicExportingMetricReader,
 )
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     ConsoleSpanExporter,
@@ -57,44 +57,55 @@ NOISY: Final = ("opentelemetry.exporter", "opentelemetry.sdk")
 
 
 def start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
-    """Return providers that export as `settings` ask; sets nothing global but the noise of the SDK.
+    """Return providers that export as `settings` ask; sets nothing global but the SDK's silence.
 
     Args:
         say: receives the line that tells what could not be delivered.
 
     Raises:
-        TelemetrySettingError: when OTLP over grpc is asked for and its package is not installed.
+        TelemetrySettingError: when the SDK does not take the value of one of its variables, or OTLP
+            over grpc is asked for and its package is not installed.
 
     """
+    try:
+        telemetry = _start(settings, say)
+    except ValueError as error:
+        raise TelemetrySettingError(
+            f"the OpenTelemetry SDK does not take an `OTEL_*` variable: {error}",
+            "correct the variable, or set `OTEL_SDK_DISABLED=true`",
+        ) from error
+    # After the set-up: what the SDK has to say about a variable that it cannot read is heard.
+    _silence()
+    return telemetry
+
+
+def _start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
     resource = _resource()
     spans = SpanDelivery(_room())
     sums = MetricDelivery()
-    closers: list[Callable[[], None]] = []
-    stoppers: list[Callable[[], None]] = []
-
-    tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    span_exporters: list[SpanExporter] = []
+    metric_exporters: list[MetricExporter] = []
     for exporter in settings.traces.exporters:
         match exporter:
             case Exporter.OTLP:
-                counted = _CountedSpanExporter(_span_exporter(settings.traces), spans)
-                tracer_provider.add_span_processor(_BoundedSpanProcessor(counted, spans))
-                stoppers.append(counted.shutdown)
+                span_exporters.append(_CountedSpanExporter(_span_exporter(settings.traces), spans))
             case Exporter.CONSOLE:
-                console = ConsoleSpanExporter(out=sys.stderr)
-                tracer_provider.add_span_processor(BatchSpanProcessor(console))
-    readers = []
+                span_exporters.append(ConsoleSpanExporter(out=sys.stderr))
     for exporter in settings.metrics.exporters:
         match exporter:
             case Exporter.OTLP:
-                counting = _CountedMetricExporter(_metric_exporter(settings.metrics), sums)
-                readers.append(PeriodicExportingMetricReader(counting))
-                stoppers.append(counting.shutdown)
+                metric_exporters.append(
+                    _CountedMetricExporter(_metric_exporter(settings.metrics), sums)
+                )
             case Exporter.CONSOLE:
-                readers.append(PeriodicExportingMetricReader(ConsoleMetricExporter(out=sys.stderr)))
+                metric_exporters.append(ConsoleMetricExporter(out=sys.stderr))
+
+    tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    for span_exporter in span_exporters:
+        tracer_provider.add_span_processor(_processor(span_exporter, spans))
+    readers = [PeriodicExportingMetricReader(exporter) for exporter in metric_exporters]
     meter_provider = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     observe_dropped(spans.lost, meter_provider)
-    # After the set-up: what the SDK has to say about a variable that it cannot read is heard.
-    _silence()
 
     def tell() -> None:
         for line in undelivered(
@@ -102,15 +113,20 @@ def start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
         ):
             say(line)
 
-    traced, metered = bool(settings.traces.exporters), bool(settings.metrics.exporters)
-    closers = [tracer_provider.shutdown, meter_provider.shutdown]
     return Telemetry(
-        tracer_provider if traced else NoOpTracerProvider(),
-        meter_provider if metered else NoOpMeterProvider(),
-        traces=traced,
-        metrics=metered,
+        tracer_provider if span_exporters else NoOpTracerProvider(),
+        meter_provider if metric_exporters else NoOpMeterProvider(),
+        traces=bool(span_exporters),
+        metrics=bool(metric_exporters),
         capture=settings.capture,
-        close=_Close(closers, stoppers, tell),
+        close=_Close(
+            [tracer_provider.shutdown, meter_provider.shutdown],
+            [
+                *(exporter.shutdown for exporter in span_exporters),
+                *(exporter.shutdown for exporter in metric_exporters),
+            ],
+            tell,
+        ),
     )
 
 
@@ -165,6 +181,12 @@ class _BoundedSpanProcessor(BatchSpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         if span.context.trace_flags.sampled and self._delivery.admit():
             super().on_end(span)
+
+
+def _processor(exporter: SpanExporter, delivery: SpanDelivery) -> SpanProcessor:
+    if isinstance(exporter, _CountedSpanExporter):
+        return _BoundedSpanProcessor(exporter, delivery)
+    return BatchSpanProcessor(exporter)
 
 
 class _CountedSpanExporter(SpanExporter):
@@ -241,7 +263,7 @@ def _metric_exporter(settings: SignalSettings) -> MetricExporter:
 
 
 def _endpoint(settings: SignalSettings, signal: Signal) -> str | None:
-    """Return the URL for one signal; `None` leaves it to the variables, as the exporters want it."""
+    """Return the URL for one signal; `None`, the exporters' word, leaves it to the variables."""
     return f"{settings.endpoint}/v1/{signal.value}" if settings.endpoint else None
 
 

@@ -107,7 +107,7 @@ def start_telemetry(
             capture=False,
             close=_nothing,
         )
-    # Here and not at the top: the SDK and its exporter take IMPORT ms to import.
+    # Here and not at the top: the SDK and its exporters take 120 ms to import.
     from telemetry.setup import install, start  # noqa: PLC0415  see above
 
     telemetry = start(settings, say)

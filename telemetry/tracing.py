@@ -68,7 +68,7 @@ class TracingInterceptor:
         span = self._tracer.start_span(
             f"{conventions.EXECUTE_TOOL} {name}",
             kind=SpanKind.INTERNAL,
-            attributes=_attributes(call, name),
+            attributes=span_attributes(call, name),
         )
         token = context.attach(trace.set_span_in_context(span))
         outcome: Outcome = Failed(Cancelled())
@@ -120,7 +120,13 @@ class TracingInterceptor:
             span.set_attribute(conventions.TOOL_RESULT, bounded(text))
 
 
-def _attributes(call: ToolCall, name: str) -> dict[str, AttributeValue]:
+def span_attributes(call: ToolCall, name: str) -> dict[str, AttributeValue]:
+    """Return what is known of an attempt before it is judged.
+
+    Args:
+        name: the skill's name, printable and bounded.
+
+    """
     attributes: dict[str, AttributeValue] = {
         conventions.OPERATION: conventions.EXECUTE_TOOL,
         conventions.TOOL_NAME: name,

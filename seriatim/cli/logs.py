@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
-import yaml
 
 from interceptors import AuditRecord
-from seriatim.cli.lines import Widths, header, json_line, text_lines
+from seriatim.cli.lines import Widths, escaped, header, json_line, text_lines
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.stores.audit_log import (
     ALL,
@@ -23,6 +22,8 @@ from seriatim.stores.audit_log import (
 )
 from seriatim.stores.errors import AuditStoreError, NoAuditLogError, UnknownPlaceError
 from seriatim.stores.places import chosen_place
+from seriatim.topology.fields import Fields
+from seriatim.topology.source import read
 
 Format: TypeAlias = Literal["text", "json"]
 
@@ -57,7 +58,6 @@ def logs(
     audit: Annotated[
         str,
         typer.Option(
-            envvar="SERIATIM_AUDIT",
             help="Where the log is: a path, or `sqlite:///PATH`.",
             show_default=False,
         ),
@@ -77,11 +77,12 @@ def logs(
         "policy_decision": decision or "",
     }
     criteria = {column: value for column, value in wanted.items() if value}
-    directory = path if path.is_dir() else path.parent
     try:
-        log = chosen_place(audit, _setting(path), directory).path
+        log = _place(path, audit)
         printer = _Printer(format_)
         if follow:
+            if not log.exists():
+                say(f"there is no audit log yet at `{log}`; waiting for it")
             with await_audit_log(log) as reader:
                 _follow(reader, criteria, limit or ALL, printer)
         else:
@@ -113,7 +114,7 @@ class _Printer:
         self._widths = Widths()
         self._run = ""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A terminal that knows no Unicode gets escapes instead of an exception.
+            # What the terminal's encoding lacks becomes an escape instead of an exception.
             sys.stdout.reconfigure(errors="backslashreplace")
 
     def rows(self, records: Iterable[AuditRecord]) -> None:
@@ -145,13 +146,13 @@ def _print(reader: AuditReader, criteria: Criteria, limit: int, printer: _Printe
     run = criteria.get("run", newest[0])
     if not reader.has_run(run):
         stop(
-            f"the audit log has no run `{run}`",
-            hint=f"the newest is `{newest[0]}`; without `--run` it is printed",
+            f"the audit log has no run `{escaped(run)}`",
+            hint=f"the newest is `{escaped(newest[0])}`; without `--run` it is printed",
             code=FAILED,
         )
     records = reader.records({**criteria, "run": run}, until=reader.end(), newest=limit)
     if not records:
-        say(f"no call of run {run} matches")
+        say(f"no call of run {escaped(run)} matches")
     printer.rows(records)
 
 
@@ -164,23 +165,30 @@ def _follow(reader: AuditReader, criteria: Criteria, limit: int, printer: _Print
         printer.rows(records)
 
 
+def _place(path: Path, audit: str) -> Path:
+    """Return where the log of the workspace at `path` is.
+
+    Raises:
+        UnknownPlaceError: when the place that was named is none.
+
+    """
+    directory = path if path.is_dir() else path.parent
+    # As `with_environment` has it, without its say on variables that do not concern the log.
+    setting = os.environ.get("SERIATIM_AUDIT") or _setting(path)
+    return chosen_place(audit, setting, directory).path
+
+
 def _setting(path: Path) -> str:
-    """Return what the workspace's settings say of the log's place, or `""`.
+    """Return what the workspace's own settings say of the log's place, or `""`.
 
     Only this one word is read, so that a mistake anywhere else does not hide the log.
     """
-    file = path / "seriatim.yaml" if path.is_dir() else path
-    if not file.exists():
-        return ""
-    try:
-        document = yaml.safe_load(file.read_bytes())
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        say(f"cannot read `{file}`; looking for the log in its usual place")
-        return ""
-    settings = document if path.is_dir() else _member(document, "seriatim")
-    place = _member(settings, "audit")
-    return place if isinstance(place, str) else ""
-
-
-def _member(value: object, key: str) -> object:
-    return value.get(key) if isinstance(value, dict) else None
+    beside = [path / "seriatim.yaml", path / "seriatim.yml"] if path.is_dir() else [path]
+    for file in beside:
+        if file.is_file():
+            document = read(file, str(file))
+            if not document.whole:
+                say(f"cannot read `{file}`; looking for the log in its usual place")
+            fields = Fields(document.root, [])
+            return (fields if path.is_dir() else fields.section("seriatim")).text("audit")
+    return ""

@@ -115,7 +115,7 @@ class Delegation:
         match call.arguments:
             case BrokenArguments(_, problem):
                 return Failed(InvalidArguments(problem))
-            case {"task": str(task), **others} if task.strip() and not others:
+            case {"task": str(task)} as arguments if task.strip() and len(arguments) == 1:
                 answer = await self._ask(task)
                 return Completed(_written(answer))
             case _:

@@ -21,13 +21,15 @@ class MissingVariableError(Exception):
     """
 
     def __init__(self, server: str, field: str, variable: str) -> None:
-        super().__init__(
-            f"server `{server}` needs the environment variable `{variable}` for its `{field}`, "
-            "and it is not set"
-        )
         self.server: Final = server
         self.field: Final = field
         self.variable: Final = variable
+        super().__init__(f"server `{server}`: {self.detail}")
+
+    @property
+    def detail(self) -> str:
+        """What is wrong, as a clause that leaves the server out."""
+        return f"`{self.field}` needs the environment variable `{self.variable}`, which is not set"
 
 
 @final

@@ -1,7 +1,7 @@
 """The gateway: an MCP server through which harnesses reach the tools of their agents.
 
-One request is one turn. It knows no sessions: who calls is the bearer token's registration, or, over
-stdio, the one registration of the process. So both eras of MCP are served alike.
+One request is one turn. It knows no sessions: who calls is the registration behind the bearer token
+or, over stdio, the one registration of the process. So both eras of MCP are served alike.
 """
 
 import logging
@@ -18,7 +18,7 @@ from opentelemetry import context as trace_context
 from opentelemetry.context import Context
 from starlette.requests import Request as HttpRequest
 
-from interceptors import CallId, JsonObject
+from interceptors import CallId, JsonObject, no_progress
 from seriatim.runtime.dispatch import Request, governed_mcp_call
 from seriatim.runtime.registrations import Registration, Registrations
 from seriatim.runtime.render import to_mcp
@@ -97,7 +97,8 @@ async def _call(
         name=params.name,
         arguments=params.arguments or {},
         meta={key: value for key, value in meta.items() if not _of_the_connection(key)},
-        progress=inbound.session.report_progress,
+        # An upstream whose caller asks for no progress is not asked for it either.
+        progress=inbound.session.report_progress if "progressToken" in meta else no_progress,
     )
     with _attached(caller_context(meta, registration.context)):
         [outcome] = await governed_mcp_call(registration.agent, [request])

@@ -81,10 +81,8 @@ def http_app(gateway: Gateway, registrations: Registrations, address: Address) -
     )
 
 
-async def serve_http(
-    app: Starlette, listener: socket.socket, *, ready: anyio.Event, stop: anyio.Event
-) -> None:
-    """Serve until `stop` is set; then let calls finish for two seconds, and cancel the rest.
+async def serve_http(app: Starlette, listener: socket.socket, ready: anyio.Event) -> None:
+    """Serve until cancelled; then let calls finish for two seconds, and cancel the rest.
 
     Args:
         ready: set when requests are answered.
@@ -104,16 +102,16 @@ async def serve_http(
     )
     server = _Server(config, ready)
 
+    async def stop_when_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True
+
     async with anyio.create_task_group() as tasks:
-
-        async def stop_serving() -> None:
-            try:
-                await stop.wait()
-            finally:
-                server.should_exit = True
-
-        tasks.start_soon(stop_serving)
-        # Shielded: uvicorn stops by itself and leaves its own tasks behind when it is cancelled.
+        tasks.start_soon(stop_when_cancelled)
+        # Shielded: uvicorn stops in good order when it is told to, and leaves its tasks behind when
+        # it is cancelled.
         with anyio.CancelScope(shield=True):
             await server.serve([listener])
         tasks.cancel_scope.cancel()
@@ -140,9 +138,9 @@ class _Server(uvicorn.Server):
 
 
 def _guard(address: Address) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` are let in: no web page may reach us through a name of its own.
+    """Return which `Host` and `Origin` are let in.
 
-    On a wildcard address any `Host` may be right, and the token alone decides.
+    So that no web page can reach us by a name of its own that leads here. On a wildcard address any `Host` may be right, and the token alone decides.
     """
     hosts = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host)])
     return TransportSecuritySettings(

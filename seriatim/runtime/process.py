@@ -1,41 +1,45 @@
 """A server that runs as a process: MCP over its stdin and stdout.
 
 The SDK's own stdio transport tells neither the exit code nor the last words of a server, gives it
-variables of our environment that nobody named, leaves what it started running when it ends by
-itself, and prints a traceback for each line that is no message.
+variables of our environment that nobody named, leaves running what a server started that ends by
+itself, and logs a traceback for each line that is no message.
 """
 
-import os
+import json
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
+from anyio.abc import AsyncResource, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from seriatim.runtime.link import TransportStreams
 from seriatim.runtime.server_log import ServerLog
 from seriatim.topology.models import StdioTransport
 
 INHERITED: Final = (*DEFAULT_INHERITED_ENV_VARS, "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
 """Variables that every server gets; all others have to stand in its definition."""
-LONGEST_MESSAGE: Final = 256 * 1024 * 1024
-"""Bytes of one line on stdout beyond which a server is taken to speak no MCP."""
+LONGEST_LINE: Final = 256 * 1024 * 1024
+"""Bytes on stdout without a newline beyond which a server is taken to speak no MCP."""
 GRACE: Final = 1.0
-"""Seconds that a process has to end by itself, and again after a polite signal."""
+"""Seconds that a process has to end by itself, and again after it was asked to."""
 REAPING: Final = 2.0
-"""Seconds in which the death of a killed process is seen; only one that cannot be killed uses it up."""
+"""Seconds in which the death of a killed process is seen; only an unkillable one uses them up."""
 POLL: Final = 0.01
 """Seconds between two looks at a process that is about to end."""
 
-Incoming = ObjectReceiveStream[SessionMessage | Exception]
-Outgoing = ObjectSendStream[SessionMessage]
+_Pipe = TypeVar("_Pipe", bound=AsyncResource)
+
+GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+"""What a pipe raises whose other end, or whose own end, is closed."""
 
 
 class ServerProcess:
@@ -43,9 +47,9 @@ class ServerProcess:
 
     Args:
         transport: what to start, without variables.
-        environ: the environment from which the few inherited variables come.
+        environ: where the few inherited variables come from.
         directory: what a relative working directory is relative to.
-        log: gets the server's stderr; closed when the process has been stopped.
+        log: gets the server's stderr; closed when the process has ended.
 
     """
 
@@ -56,39 +60,174 @@ class ServerProcess:
         directory: Path,
         log: ServerLog,
     ) -> None:
-        self._transport: Final = transport
+        self._command: Final = transport.command
         self._environment: Final = {
-            name: environ[name] for name in INHERITED if name in environ
-        } | dict(transport.env)
-        self._directory: Final = directory
+            **{name: environ[name] for name in INHERITED if name in environ},
+            **transport.env,
+        }
+        self._cwd: Final = directory / transport.cwd
         self._log: Final = log
-        self._ended: Final = anyio.Event()
         self._logged: Final = anyio.Event()
-        self._fate = ""
+        self._ended: Final = anyio.Event()
         self._noise = b""
+        self._fate = ""
+
+    @property
+    def fate(self) -> str:
+        return self._fate
+
+    @property
+    def evidence(self) -> str:
+        return self._log.last_line or self._noise.strip().decode(errors="replace")
+
+    async def ended(self) -> None:
+        await self._ended.wait()
 
     @asynccontextmanager
-    async def streams(self) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-        """Run the process and give the streams of its messages.
+    async def streams(self) -> AsyncIterator[TransportStreams]:
+        """Run the process.
 
         Raises:
-            OSError: when the process cannot be started.
+            OSError: when it cannot be started.
 
         """
-        try:
-            # Shielded: a cancellation between the start and the `try` below would lose the process.
+        with closing(self._log):
+            # Shielded, and nothing is awaited before the `try`: a cancellation in between would
+            # lose sight of a running process.
             with anyio.CancelScope(shield=True):
                 process = await anyio.open_process(
-                    self._transport.command,
-                    env=self._environment,
-                    cwd=self._directory / self._transport.cwd,
-                    start_new_session=True,
+                    self._command, env=self._environment, cwd=self._cwd, start_new_session=True
                 )
+            received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
+            outgoing, to_send = anyio.create_memory_object_stream[SessionMessage]()
             async with anyio.create_task_group() as tasks:
                 try:
-                    incoming, messages = _channel()
+                    tasks.start_soon(self._read, process, received)
+                    tasks.start_soon(self._write, process, to_send)
+                    tasks.start_soon(self._keep_log, process)
+                    yield incoming, outgoing
                 finally:
-                    pass
-                yield incoming, messages
+                    with anyio.CancelScope(shield=True):
+                        # Once it has ended, its process group's number may be somebody else's.
+                        if not self._ended.is_set():
+                            await self._end(process)
+                        for stream in (incoming, outgoing, received, to_send):
+                            stream.close()
+                    tasks.cancel_scope.cancel()
+
+    async def _read(
+        self,
+        process: Process,
+        received: MemoryObjectSendStream[SessionMessage | Exception],
+    ) -> None:
+        # The fate is known before the stream closes, so that whoever waits for an answer can say
+        # why there will be none.
+        async with received:
+            with suppress(*GONE, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+                stdout = BufferedByteReceiveStream(_present(process.stdout))
+                while True:
+                    line = await stdout.receive_until(b"\n", LONGEST_LINE)
+                    for message in self._parsed(line):
+                        await received.send(message)
+            await self._bury(process)
+
+    def _parsed(self, line: bytes) -> tuple[SessionMessage, ...]:
+        """Return the message in a line; none for a line that is rubbish."""
+        try:
+            return (SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)),)
+        except ValueError:
+            self._noise = line if line.strip() else self._noise
+        return _repaired(line)
+
+    async def _write(
+        self, process: Process, to_send: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        async with to_send:
+            try:
+                async for message in to_send:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await _present(process.stdin).send(text.encode() + b"\n")
+            except GONE:
+                # A server that hears nothing any more answers nothing any more.
+                await self._bury(process)
+
+    async def _keep_log(self, process: Process) -> None:
+        try:
+            with suppress(*GONE, anyio.EndOfStream):
+                while True:
+                    self._log.write(await _present(process.stderr).receive())
         finally:
-            self._log.close()
+            self._logged.set()
+
+    async def _bury(self, process: Process) -> None:
+        """End what is left of a server that has fallen silent, and say what became of it."""
+        with anyio.CancelScope(shield=True):
+            by_itself = await self._end(process)
+            self._fate = _fate(process.returncode) if by_itself else "closed its pipes"
+            self._ended.set()
+
+    async def _end(self, process: Process) -> bool:
+        """End the process and all that it started; return whether it ended by itself."""
+        await _close(_present(process.stdin))
+        by_itself = await _exited(process, GRACE)
+        await terminate_posix_process_tree(process, GRACE)
+        await _exited(process, REAPING)
+        # What a server started and let go may hold its stderr open for ever.
+        with anyio.move_on_after(GRACE):
+            await self._logged.wait()
+        await _close(_present(process.stdout))
+        await _close(_present(process.stderr))
+        return by_itself
+
+
+def _repaired(line: bytes) -> tuple[SessionMessage, ...]:
+    """Make the best of a line that is no valid message, so that no request waits for its answer."""
+    try:
+        message: Any = json.loads(line.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return ()
+    with suppress(ValueError):
+        return (SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False)),)
+    match message:
+        case {"method": _}:
+            return ()
+        case {"id": int() | str() as id_}:
+            error = ErrorData(
+                code=INTERNAL_ERROR, message="the answer is no valid JSON-RPC message"
+            )
+            return (SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=error)),)
+        case _:
+            return ()
+
+
+def _fate(code: int | None) -> str:
+    if code is None:
+        return "cannot be ended"
+    if code >= 0:
+        return f"exited with code {code}"
+    with suppress(ValueError):
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"was ended by signal {-code}"
+
+
+async def _exited(process: Process, limit: float) -> bool:
+    """Return whether the process has ended within `limit` seconds.
+
+    Looks again and again, because waiting for it means, on asyncio, to wait for its pipes too, and
+    these may live on in what it started.
+    """
+    with anyio.move_on_after(limit):
+        while process.returncode is None:  # noqa: ASYNC110  there is no event to wait for, see above
+            await anyio.sleep(POLL)
+    return process.returncode is not None
+
+
+def _present(pipe: _Pipe | None) -> _Pipe:
+    if pipe is None:
+        raise TypeError("a server's process is started with three pipes")
+    return pipe
+
+
+async def _close(pipe: AsyncResource) -> None:
+    with suppress(*GONE):
+        await pipe.aclose()

@@ -11,8 +11,12 @@ import mcp_types
 from mcp.server.auth.provider import AccessToken
 from opentelemetry.context import Context
 
-from interceptors import new_id
+from interceptors import AgentId, Via, new_id
+from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import GovernedAgent
+from seriatim.runtime.run import Run
+from seriatim.runtime.tools import advertised_tools
+from telemetry.spans import RunSpans
 
 TOKEN_BYTES: Final = 32
 """Random bytes of a token: 256 bits."""
@@ -34,6 +38,22 @@ class Registration:
     tools: tuple[mcp_types.Tool, ...]
     context: Context = field(repr=False)
     id: str = field(default_factory=new_id)
+
+
+def registration(run: Run, agent: AgentId, spans: RunSpans) -> Registration:
+    """Return a new registration of one of a run's agents, under a trace of its own.
+
+    Raises:
+        InterceptorError: when a user's interceptor cannot be had.
+
+    """
+    definition = run.topology.agents[agent]
+    governed = assemble(run, definition, Via.GATEWAY)
+    return Registration(
+        agent=governed,
+        tools=advertised_tools(run, definition),
+        context=spans.registration(governed.scope),
+    )
 
 
 @final

@@ -57,15 +57,21 @@ class ServerLog:
     @property
     def last_line(self) -> str:
         """The last line that is not blank, or `""`."""
-        last = self._unfinished if self._unfinished.strip() else self._last
+        last = self._clean(self._unfinished) if self._unfinished.strip() else self._last
         return last.strip().decode(errors="replace")
+
+    def _clean(self, data: bytes) -> bytes:
+        for secret in self._secrets:
+            data = data.replace(secret, REDACTED.encode())
+        return data
 
     def _keep(self, data: bytes) -> None:
         if not data:
             return
-        for secret in self._secrets:
-            data = data.replace(secret, REDACTED.encode())
-        self._last = next((line for line in reversed(data.splitlines()) if line.strip()), self._last)
+        data = self._clean(data)
+        self._last = next(
+            (line for line in reversed(data.splitlines()) if line.strip()), self._last
+        )
         kept, self._room = data[: self._room], max(0, self._room - len(data))
         try:
             for file in self._file:

@@ -1,15 +1,16 @@
 """The gateway over stdin and stdout.
 
-The SDK's transport would do, but for two things: it reads stdin in a thread that nothing can
+The SDK's transport would do, but for two things: it reads and writes in threads that nothing can
 interrupt, so that a signal could not end the gateway; and it claims stdout only once it serves, so
 that what prints while servers start would reach the client.
 """
 
 import os
+import select
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Final, TextIO, cast
+from typing import Final, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -19,55 +20,56 @@ from seriatim.runtime.gateway import Gateway
 STDIN: Final = 0
 STDOUT: Final = 1
 STDERR: Final = 2
-CHUNK: Final = 64 * 1024
+READ_SIZE: Final = 64 * 1024
+WRITE_SIZE: Final = select.PIPE_BUF
+"""Bytes for which there is room wherever a write is possible at all."""
+
+
+class Wire:
+    """The process's stdout, for one writer."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: Final = descriptor
+
+    async def write(self, text: str) -> None:
+        """Write all of `text`; a cancellation leaves it unfinished."""
+        rest = memoryview(text.encode(errors="backslashreplace"))
+        while rest:
+            # A file is always writable, and cannot be waited for.
+            with suppress(PermissionError):
+                await anyio.wait_writable(self._descriptor)
+            rest = rest[os.write(self._descriptor, rest[:WRITE_SIZE]) :]
+
+    async def flush(self) -> None:
+        """Return at once: nothing is held back."""
 
 
 @contextmanager
-def claimed_stdout() -> Iterator[TextIO]:
+def claimed_stdout() -> Iterator[Wire]:
     """Give the process's stdout to the caller alone; what others print goes to stderr meanwhile."""
     sys.stdout.flush()
-    wire = os.fdopen(os.dup(STDOUT), "w", encoding="utf-8", newline="\n")
+    private = os.dup(STDOUT)
     os.dup2(STDERR, STDOUT)
     try:
         with redirect_stdout(sys.stderr):
-            yield wire
+            yield Wire(private)
     finally:
-        # What is still buffered was printed by others: out with it while stdout leads to stderr.
+        # What others have left in the buffer goes out while stdout still leads to stderr.
         sys.stdout.flush()
-        os.dup2(wire.fileno(), STDOUT)
-        # The client may have left with something half sent.
-        with suppress(OSError):
-            wire.close()
+        os.dup2(private, STDOUT)
+        os.close(private)
 
 
-async def serve_stdio(gateway: Gateway, wire: TextIO, *, stop: anyio.Event) -> None:
-    """Serve the client at stdin until it closes it or leaves, or until `stop` is set.
-
-    Calls in flight are cancelled then.
-
-    Args:
-        wire: where answers go; from `claimed_stdout`.
-
-    """
-    async with anyio.create_task_group() as tasks:
-
-        async def stop_serving() -> None:
-            await stop.wait()
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(stop_serving)
-        try:
-            await _serve(gateway, wire)
-        except* (BrokenPipeError, ConnectionResetError):
-            pass  # the client has left without closing our stdin first
-        tasks.cancel_scope.cancel()
-
-
-async def _serve(gateway: Gateway, wire: TextIO) -> None:
-    # The SDK only ever iterates over its stdin.
-    lines = cast("anyio.AsyncFile[str]", _lines(STDIN))
-    async with stdio_server(lines, anyio.wrap_file(wire)) as (incoming, outgoing):
-        await gateway.run(incoming, outgoing, gateway.create_initialization_options())
+async def serve_stdio(gateway: Gateway, wire: Wire) -> None:
+    """Serve the client at stdin until it closes it or leaves; calls in flight are cancelled then."""
+    # The SDK iterates over its stdin, and writes and flushes its stdout, no more.
+    stdin = cast("anyio.AsyncFile[str]", _lines(STDIN))
+    stdout = cast("anyio.AsyncFile[str]", wire)
+    try:
+        async with stdio_server(stdin, stdout) as (incoming, outgoing):
+            await gateway.run(incoming, outgoing, gateway.create_initialization_options())
+    except* (BrokenPipeError, ConnectionResetError):
+        pass  # the client has left without closing our stdin first
 
 
 async def _lines(descriptor: int) -> AsyncIterator[str]:
@@ -86,4 +88,4 @@ async def _read(descriptor: int) -> bytes:
     # A file is always readable, and cannot be waited for.
     with suppress(PermissionError):
         await anyio.wait_readable(descriptor)
-    return os.read(descriptor, CHUNK)
+    return os.read(descriptor, READ_SIZE)

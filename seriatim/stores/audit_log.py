@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from interceptors import AuditRecord
 from seriatim.stores.errors import AuditStoreError, NoAuditLogError, explained
-from seriatim.stores.rows import COLUMNS, from_row
+from seriatim.stores.rows import COLUMNS, from_row, storable
 from seriatim.stores.schema import PATIENCE, is_made
 
 Criterion: TypeAlias = Literal["run", "agent", "skill", "policy_decision"]
@@ -32,7 +32,7 @@ class AuditReader:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection: Final = connection
-        self._path: Final = path
+        self.path: Final = path
 
     def newest_run(self) -> tuple[str, ...]:
         """Return the run whose first row is the latest, in a tuple of one, or nothing."""
@@ -43,7 +43,7 @@ class AuditReader:
 
     def has_run(self, run: str) -> bool:
         """Return whether `run` has any row."""
-        return bool(self._rows("SELECT 1 FROM audit WHERE run = ? LIMIT 1", run))
+        return bool(self._rows("SELECT 1 FROM audit WHERE run = ? LIMIT 1", storable(run)))
 
     def end(self) -> int:
         """Return the position of the row that was committed last."""
@@ -61,7 +61,7 @@ class AuditReader:
             f"SELECT {_COLUMNS} FROM audit WHERE rowid <= ? {_and(criteria)}"  # noqa: S608  constants only
             " ORDER BY time DESC, rowid DESC LIMIT ?",
             until,
-            *criteria.values(),
+            *map(storable, criteria.values()),
             newest,
         )
         return [self._record(row) for row in reversed(found)]
@@ -78,7 +78,7 @@ class AuditReader:
                 " ORDER BY rowid",
                 after,
                 end,
-                *criteria.values(),
+                *map(storable, criteria.values()),
             )
             after = end
             if found:
@@ -89,13 +89,13 @@ class AuditReader:
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise explained(self._path, error) from error
+            raise explained(self.path, error) from error
 
     def _record(self, row: tuple[Any, ...]) -> AuditRecord:
         try:
             return from_row(row)
         except (TypeError, ValueError) as error:
-            raise AuditStoreError(f"the audit log `{self._path}` holds a broken row") from error
+            raise AuditStoreError(f"the audit log `{self.path}` holds a broken row") from error
 
 
 @contextmanager
@@ -138,7 +138,8 @@ def _connection(path: Path) -> sqlite3.Connection:
         # Readers share a file with the writer, and cannot make it in a directory that they may not
         # write to. Without a write-ahead log nobody is writing: the log can be read as it lies.
         written = path.with_name(f"{path.name}-wal").exists()
-        if written or error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN:
+        barred = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+        if written or not barred or not path.is_file():
             raise
         return _checked(f"{uri}?immutable=1", path)
 

@@ -36,6 +36,8 @@ def explained(path: Path, error: Exception) -> AuditStoreError:
         case AuditStoreError(message=message, hint=hint):
             # A fresh one: each of the callers of a batch raises its own.
             return AuditStoreError(message, hint)
+        case sqlite3.Error() if path.is_dir():
+            return AuditStoreError(f"`{path}` is a directory, and an audit log is a file")
         case sqlite3.Error():
             return _of_sqlite(path, error)
         case OSError():

@@ -47,9 +47,9 @@ def chosen_place(url: str, setting: str, workspace_directory: Path) -> SqlitePla
     """Return where the log of a workspace is.
 
     Args:
-        url: what the command line or `SERIATIM_AUDIT` says, seen from the current directory, or
-            `""`; it wins.
-        setting: what the workspace's settings say, seen from its directory, or `""`.
+        url: what the command line says, seen from the current directory, or `""`; it wins.
+        setting: what the workspace's settings or `SERIATIM_AUDIT` say, or `""`; seen from the
+            workspace's directory, so that processes with other current directories agree.
 
     Raises:
         UnknownPlaceError: when the one that counts is no place for a log.

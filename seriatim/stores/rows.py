@@ -42,14 +42,27 @@ def as_object(record: AuditRecord) -> dict[str, object]:
 def json_text(value: object) -> str:
     """Return `value` as JSON of ASCII characters only; what JSON does not know becomes a string."""
     try:
-        return json.dumps(value, default=_plain, allow_nan=False)
+        return _STRICT.encode(value)
     except ValueError:  # a NaN or an infinity
-        lenient = json.dumps(value, default=_plain)
-        return json.dumps(json.loads(lenient, parse_constant=str))
+        return json.dumps(json.loads(_LENIENT.encode(value), parse_constant=str))
 
 
 def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# Made once: `json.dumps` with arguments makes an encoder a call, which costs more than encoding.
+_STRICT: Final = json.JSONEncoder(default=_plain, allow_nan=False)
+_LENIENT: Final = json.JSONEncoder(default=_plain)
+
+
+def storable(text: str) -> str:
+    r"""Return `text` as SQLite can hold it: in UTF-8, which has no lone surrogates.
+
+    They become `\udXXX`. Stored raw (`surrogatepass`), one hostile name would make the log
+    unreadable to other tools.
+    """
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _stored(name: str, value: object) -> str | float | None:
@@ -59,6 +72,4 @@ def _stored(name: str, value: object) -> str | float | None:
         case None | float():
             return value
         case _:
-            # SQLite's text is UTF-8, which has no lone surrogates. They become `\udXXX`: stored raw
-            # (`surrogatepass`), one hostile name would make the log unreadable to other tools.
-            return str(value).encode(errors="backslashreplace").decode()
+            return storable(str(value))

@@ -97,7 +97,7 @@ def is_made(connection: sqlite3.Connection, path: Path) -> bool:
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (objects,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if (application, version, objects) == (0, 0, 0):
         return False
     if application != APPLICATION:

@@ -1,15 +1,18 @@
 """Takes the fields of a mapping as the types that they must have, noting where they have not."""
 
 import math
-from collections.abc import Mapping
-from enum import Enum
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from interceptors import JsonObject
 from seriatim.topology.nodes import Entry, ListNode, MapNode, Node, ScalarNode, kind_of, plain
 from seriatim.topology.problems import Location, Problem, error, listing, suggestion
 
-Choice = TypeVar("Choice", bound=Enum)
+Value = TypeVar("Value")
+
+HIGHEST: Final = sys.float_info.max
+"""Beyond it YAML's whole numbers are none that a clock can count."""
 
 
 class Fields:
@@ -82,7 +85,7 @@ class Fields:
         """Return the items of a field that holds a list of scalars, as they were written."""
         return self._scalars(name, self.items(name))
 
-    def _scalars(self, name: str, nodes: tuple[Node, ...] | list[Node]) -> tuple[str, ...]:
+    def _scalars(self, name: str, nodes: Sequence[Node]) -> tuple[str, ...]:
         texts = []
         for node in nodes:
             match node:
@@ -125,45 +128,55 @@ class Fields:
         value = plain(section.node)
         return value if isinstance(value, dict) else {}
 
-    def choice(self, name: str, default: Choice) -> Choice:
-        """Return a field that holds one of the values of an enumeration."""
+    def choice(self, name: str, values: Mapping[str, Value], default: Value) -> Value:
+        """Return a field that holds one of the names in `values`."""
         for entry in self.entries(name):
-            return self.chosen(entry.value, name, default)
-        return default
-
-    def chosen(self, node: Node, name: str, default: Choice) -> Choice:
-        """Return what a node chooses of the values of `default`'s enumeration."""
-        values = {member.value: member for member in type(default)}
-        match node:
-            case ScalarNode(_, text, _) if text in values:
-                return values[text]
-            case ScalarNode(_, text, _):
-                message = f"`{name}` may not be `{text}`"
-                hint = suggestion(text, values, f"it is one of {listing(values)}")
-                self.problems.append(error("schema.enum-mismatch", message, node.at, hint))
-            case _:
-                self.mismatch(node, name, "a text", f"it is one of {listing(values)}")
+            match entry.value:
+                case ScalarNode(_, text, _) if text in values:
+                    return values[text]
+                case ScalarNode(at, text, _):
+                    message = f"`{name}` may not be `{text}`"
+                    hint = suggestion(text, values, f"it is one of {listing(values)}")
+                    self.problems.append(error("schema.enum-mismatch", message, at, hint))
+                case node:
+                    self.mismatch(node, name, "a text", f"it is one of {listing(values)}")
         return default
 
     def positive(self, name: str, default: float) -> float:
         """Return a field that holds a number above zero."""
-        for number in self.numbers(name):
-            if 0 < number < math.inf:
-                return number
-            message = f"`{name}` must be above 0, and is {number:g}"
-            hint = f"give a number above 0, or take `{name}` out (then it is {default:g})"
-            self.problems.append(error("schema.bad-value", message, self.place(name), hint))
+        for entry in self.entries(name):
+            match entry.value:
+                case ScalarNode(value=bool()) as node:
+                    self.mismatch(node, name, "a number", "write a plain number")
+                case ScalarNode(_, _, int() | float() as value) if 0 < value <= HIGHEST:
+                    return float(value)
+                case ScalarNode(at, text, int() | float()):
+                    message = f"`{name}` must be above 0 and finite, and is `{text}`"
+                    hint = f"give a number above 0, or take `{name}` out (then it is {default:g})"
+                    self.problems.append(error("schema.bad-value", message, at, hint))
+                case node:
+                    self.mismatch(node, name, "a number", "write a plain number, without quotes")
         return default
 
-    def numbers(self, name: str) -> tuple[float, ...]:
-        """Return a field that holds a number in a tuple of one, or nothing."""
+    def number(self, name: str) -> float | None:
+        """Return a field that holds a number, if it is there."""
         for entry in self.entries(name):
             match entry.value:
                 case ScalarNode(_, _, int() | float() as value) if not isinstance(value, bool):
-                    return (value,)
+                    return value
                 case node:
                     self.mismatch(node, name, "a number", "write a plain number, without quotes")
-        return ()
+        return None
+
+    def whole_number(self, name: str) -> int | None:
+        """Return a field that holds a whole number, if it is there."""
+        for entry in self.entries(name):
+            match entry.value:
+                case ScalarNode(_, _, int() as value) if not isinstance(value, bool):
+                    return value
+                case node:
+                    self.mismatch(node, name, "a whole number", "write a plain whole number")
+        return None
 
     def _refuse_non_json(self, node: Node) -> None:
         match node:

@@ -60,7 +60,7 @@ class Document:
 
 
 def read(file: Path, path: str) -> Document:
-    """Read a file whose name in problems is `path`; whatever is wrong is a problem, never raised."""
+    """Read a file that problems call `path`; whatever is wrong is a problem, never raised."""
     try:
         content = file.read_bytes()
     except OSError as fault:
@@ -165,7 +165,9 @@ class _Composition:
         elif "nesting depth" in message:
             hint = f"nest at most {DEEPEST} levels"
         else:
-            hint = "look for wrong indentation, an open quote or bracket, or a missing `:` near here"
+            hint = (
+                "look for wrong indentation, an open quote or bracket, or a missing `:` near here"
+            )
         self.misread(message, line, column, hint)
 
     def _node(self, raw: yaml.Node, pointer: str, depth: int) -> Node:
@@ -174,9 +176,7 @@ class _Composition:
             return self._known[id(raw)]
         if id(raw) in self._sizes:
             hint = "take the alias out"
-            self._stop(
-                "workspace.yaml-parse", "an alias leads back to itself", raw, pointer, hint
-            )
+            self._stop("workspace.yaml-parse", "an alias leads back to itself", raw, pointer, hint)
         if depth > DEEPEST:
             hint = f"nest at most {DEEPEST} levels"
             message = "the file is nested too deeply"
@@ -187,8 +187,10 @@ class _Composition:
                 node: Node = self._mapping(raw, pointer, depth)
             case yaml.SequenceNode():
                 node = self._list(raw, pointer, depth)
-            case _:
+            case yaml.ScalarNode():
                 node = self._scalar(raw, pointer)
+            case _:
+                raise TypeError(f"PyYAML composed {type(raw).__name__}, which is no node")
         self._known[id(raw)] = node
         return node
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+# A PNG of one pixel.
 PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
+    "hgGAWjR9awAAAABJRU5ErkJggg=="
 )
 CONVENTIONS = {"console": "Log lines start with a capital.", "card": "Cards have one button."}
 

@@ -1,0 +1,329 @@
+"""`seriatim run`: a topology at work, driven by models or by a script."""
+
+import io
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Final, assert_never, final
+
+import anyio
+import typer
+
+from interceptors import AgentId, RunId, new_id
+from seriatim.cli.lines import escaped
+from seriatim.cli.opening import chosen_topology, sound_workspace
+from seriatim.cli.progress import Progress
+from seriatim.cli.signals import Done, Interrupted, until_signalled
+from seriatim.cli.validate import Format
+from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.runtime.events import Count, Event, Tally
+from seriatim.runtime.expansion import MissingVariableError
+from seriatim.runtime.model_loop import Answered, CutOff, Ending, ModelFailed, run_topology
+from seriatim.runtime.plugins import InterceptorError
+from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
+from seriatim.runtime.run import RUN_ID, Observers, open_run
+from seriatim.runtime.script import ScriptError, read_script
+from seriatim.runtime.scripted import scripted_model
+from seriatim.stores.errors import AuditStoreError, UnknownPlaceError
+from seriatim.stores.places import SqlitePlace, chosen_place, has_run, open_audit
+from seriatim.stores.rows import json_text
+from seriatim.topology import Topology, Workspace, as_text
+from seriatim.topology.settings import DEFAULT_CALLS
+from telemetry.settings import TelemetrySettingError
+from telemetry.switch import Telemetry, start_telemetry
+
+STDIN: Final = "-"
+"""What `--input` says to have the text read from stdin."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """All that is settled before anything starts."""
+
+    run: RunId
+    workspace: Workspace
+    topology: Topology
+    models: Mapping[AgentId, ChosenModel]
+    task: str
+    place: SqlitePlace
+    max_calls: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """How a run ended, and what its agents did."""
+
+    ending: Ending
+    agents: Mapping[AgentId, Count]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why a run did not start."""
+
+    problem: str
+    hint: str
+
+
+def run(
+    path: Annotated[
+        Path, typer.Argument(help="A workspace directory, or one file that holds a topology.")
+    ],
+    task: Annotated[
+        str, typer.Option("--input", help="What the root agent is to do; `-` reads it from stdin.")
+    ],
+    topology: Annotated[
+        str, typer.Option(help="Which topology, where there are several.", show_default=False)
+    ] = "",
+    run_id: Annotated[
+        str,
+        typer.Option("--run", help="The id of the run; a fresh one otherwise.", show_default=False),
+    ] = "",
+    model: Annotated[
+        str,
+        typer.Option(
+            help="PROVIDER:MODEL for all agents, instead of each agent's own.", show_default=False
+        ),
+    ] = "",
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            help="A script that plays the models; needs no key and no network.",
+            show_default=False,
+        ),
+    ] = None,
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Calls that the run may make, refused ones and delegations included. "
+            "[default: 200, or what the workspace says]",
+            show_default=False,
+        ),
+    ] = None,
+    audit: Annotated[
+        str,
+        typer.Option(
+            envvar="SERIATIM_AUDIT",
+            help="Where the audit log is: a path, or `sqlite:///PATH`.",
+            show_default=False,
+        ),
+    ] = "",
+    otlp: Annotated[
+        str,
+        typer.Option(
+            help="Send traces and metrics to this OTLP endpoint, such as http://localhost:4318.",
+            show_default=False,
+        ),
+    ] = "",
+    format_: Annotated[
+        Format, typer.Option("--format", help="How the result is printed.")
+    ] = "text",
+) -> None:
+    """Run a topology: the root agent gets the input, and its last text is printed.
+
+    What happens is told on stderr as it happens, and is in the audit log afterwards.
+
+    Exit status: 0 when the root agent came to an end, whatever was refused or failed on the way; 1
+    when the topology has errors, a model gave no answer, or the calls ran out; 2 when the command
+    was used wrongly.
+
+    Example: seriatim run examples/warehouse --script script.yaml --input "Set up the console."
+    """
+    if model and script:
+        stop("`--model` and `--script` exclude each other", hint="give one", code=WRONG_USAGE)
+    if run_id and not RUN_ID.fullmatch(run_id):
+        stop(
+            f"`{escaped(run_id)}` cannot be the id of a run",
+            hint="use letters, digits, `.`, `_` and `-`, at most 64 of them",
+            code=WRONG_USAGE,
+        )
+    workspace = sound_workspace(path)
+    chosen = chosen_topology(workspace, topology)
+    plan = _Plan(
+        run=RunId(run_id or new_id()),
+        workspace=workspace,
+        topology=chosen,
+        models=_scripted(script, chosen) if script else _models(model, chosen),
+        task=_task(task),
+        place=_place(audit, workspace, run_id),
+        max_calls=max_calls or workspace.settings.max_calls or DEFAULT_CALLS,
+    )
+    try:
+        telemetry = start_telemetry(os.environ, otlp, say=say)
+    except TelemetrySettingError as error:
+        stop(str(error), hint=error.hint, code=WRONG_USAGE)
+    with telemetry:
+        ended = anyio.run(until_signalled, partial(_play, plan, telemetry))
+    match ended:
+        case Done(result):
+            _report(plan, path, result, format_)
+        case Interrupted(exit_code):
+            say(f"run {plan.run} was interrupted; its calls are in the audit log")
+            raise typer.Exit(exit_code)
+        case _:
+            assert_never(ended)
+
+
+async def _play(plan: _Plan, telemetry: Telemetry) -> _Result | _Trouble:
+    """Start what the run needs, let the agents work, and stop it all."""
+    say(f"run {plan.run}")
+    tally = Tally()
+    try:
+        async with (
+            open_audit(plan.place) as sink,
+            open_run(
+                plan.run,
+                plan.workspace,
+                plan.topology,
+                list(plan.topology.agents),
+                audit=sink,
+                max_calls=plan.max_calls,
+                environ=os.environ,
+                observers=Observers(),
+            ) as run,
+        ):
+            for server, detail in run.servers.problems().items():
+                say(f"server {server} is not available: {escaped(detail)}")
+            progress = Progress(run.redactor, plan.topology)
+
+            def tell(event: Event) -> None:
+                tally(event)
+                progress(event)
+
+            ending = await run_topology(run, plan.models, plan.task, tell)
+    except MissingVariableError as error:
+        return _Trouble(str(error), f"set `{error.variable}`")
+    except InterceptorError as error:
+        return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
+    except AuditStoreError as error:
+        return _Trouble(error.message, error.hint or "place the log elsewhere with `--audit`")
+    return _Result(ending, tally.agents)
+
+
+def _task(text: str) -> str:
+    if text == STDIN:
+        text = typer.get_text_stream("stdin", errors="replace").read()
+    if not text.strip():
+        stop(
+            "the input is empty",
+            hint="give the task with `--input TEXT`, or on stdin with `--input -`",
+            code=WRONG_USAGE,
+        )
+    return text
+
+
+def _place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
+    """Return where the audit log is; leaves when it holds the run already."""
+    try:
+        place = chosen_place(audit, workspace.settings.audit, workspace.directory)
+        if run_id and has_run(place, run_id):
+            stop(
+                f"there is a run `{run_id}` already",
+                hint="give another id, or none: a fresh one is made",
+                code=WRONG_USAGE,
+            )
+    except UnknownPlaceError as error:
+        stop(error.message, hint=error.hint, code=WRONG_USAGE)
+    except AuditStoreError as error:
+        stop(error.message, hint=error.hint or "place it elsewhere with `--audit`", code=FAILED)
+    return place
+
+
+def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
+    try:
+        script = read_script(file, str(file), topology.agents)
+    except ScriptError as error:
+        say(f"{as_text(error.problems)}\n")
+        raise typer.Exit(WRONG_USAGE) from error
+    return {agent: scripted_model(script, agent) for agent in topology.agents}
+
+
+def _models(name: str, topology: Topology) -> Mapping[AgentId, ChosenModel]:
+    try:
+        return {
+            id_: named_model(name, agent, os.environ) if name else own_model(agent, os.environ)
+            for id_, agent in topology.agents.items()
+        }
+    except ModelChoiceError as error:
+        stop(escaped(str(error)), hint=error.hint, code=WRONG_USAGE)
+
+
+def _report(plan: _Plan, path: Path, result: _Result | _Trouble, format_: Format) -> None:
+    match result:
+        case _Result(ending, agents):
+            _print(plan.run, ending, agents, format_)
+            say(_summary(path, plan.run, agents))
+            raise typer.Exit(_exit_code(ending))
+        case _Trouble(problem, hint):
+            stop(problem, hint=hint, code=FAILED)
+        case _:
+            assert_never(result)
+
+
+def _exit_code(ending: Ending) -> int:
+    match ending:
+        case Answered():
+            return 0
+        case CutOff() | ModelFailed():
+            return FAILED
+        case _:
+            assert_never(ending)
+
+
+def _print(run: RunId, ending: Ending, agents: Mapping[AgentId, Count], format_: Format) -> None:
+    """Print the result, and say what went wrong."""
+    text = ""
+    match ending:
+        case Answered(text):
+            pass
+        case CutOff(text, limit):
+            say(f"error: the run has used its {limit} calls")
+        case ModelFailed(problem):
+            say(f"error: {problem}")
+        case _:
+            assert_never(ending)
+    match format_:
+        case "json":
+            counts = {agent: asdict(count) for agent, count in agents.items()}
+            typer.echo(json_text({"run": run, "text": text, "agents": counts}))
+        case "text" if not isinstance(ending, ModelFailed):
+            typer.echo(_printable(text))
+        case "text":
+            pass
+        case _:
+            assert_never(format_)
+
+
+def _printable(text: str) -> str:
+    """Return the text as it is; for a terminal, so that it moves no cursor."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # An encoding that lacks a character gets an escape instead of an exception.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if not sys.stdout.isatty():
+        return text
+    return "\n".join(
+        "\t".join(escaped(cell) for cell in line.split("\t")) for line in text.split("\n")
+    )
+
+
+def _summary(path: Path, run: RunId, agents: Mapping[AgentId, Count]) -> str:
+    totals = (
+        (sum(count.calls for count in agents.values()), "call"),
+        (sum(count.refusals for count in agents.values()), "refusal"),
+        (sum(count.recoveries for count in agents.values()), "recovery"),
+    )
+    counted = ", ".join(f"{number} {_plural(noun, number)}" for number, noun in totals)
+    return f"run {run}: {counted}; `seriatim logs {path} --run {run}` shows them"
+
+
+def _plural(noun: str, number: int) -> str:
+    if number == 1:
+        return noun
+    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"

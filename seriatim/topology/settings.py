@@ -1,0 +1,128 @@
+"""Our own settings: `seriatim.yaml`, or `seriatim:` in a one-file workspace."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, Literal
+
+from seriatim.topology.fields import Fields
+from seriatim.topology.models import InterceptorSetting, Settings
+from seriatim.topology.nodes import MapNode, ScalarNode
+from seriatim.topology.problems import error, listing, suggestion
+
+DEFAULT_CALLS: Final = 200
+"""Calls that a run may make where nobody says otherwise."""
+
+INTERCEPTOR_TIMEOUT: Final = 10.0
+"""Seconds that an interceptor may take for itself, as long as a policy or an audit sink may."""
+
+DEFAULT_SETTINGS: Final = Settings((), "closed", DEFAULT_CALLS, (), "")
+
+_KEYS: Final = ("audit", "fail", "interceptors", "limits", "redact")
+_INTERCEPTOR_KEYS: Final = ("position", "settings", "timeout", "use")
+_FAIL: Final[Mapping[str, Literal["closed", "open"]]] = {"closed": "closed", "open": "open"}
+_POSITION: Final[Mapping[str, Literal["outer", "inner"]]] = {"outer": "outer", "inner": "inner"}
+
+
+class EnvironmentSettingError(Exception):
+    """A `SERIATIM_*` variable holds what its setting does not take.
+
+    Attributes:
+        variable: its name.
+        hint: what it takes.
+
+    """
+
+    def __init__(self, variable: str, value: str, hint: str) -> None:
+        super().__init__(f"`{variable}` may not be `{value}`")
+        self.variable: Final = variable
+        self.hint: Final = hint
+
+
+def read_settings(fields: Fields) -> Settings:
+    """Return the settings that a mapping holds, noting what is wrong with them."""
+    _only(fields, _KEYS)
+    limits = fields.section("limits")
+    _only(limits, ("calls",))
+    return Settings(
+        interceptors=tuple(_interceptors(fields)),
+        fail=fields.choice("fail", _FAIL, "closed"),
+        max_calls=_calls(limits),
+        redact=tuple(_patterns(fields)),
+        audit=fields.text("audit"),
+    )
+
+
+def with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """Return the settings with what `SERIATIM_FAIL`, `_MAX_CALLS` and `_AUDIT` say instead.
+
+    An empty variable changes nothing.
+
+    Raises:
+        EnvironmentSettingError: when one of them holds no value of its setting.
+
+    """
+    if fail := environment.get("SERIATIM_FAIL"):
+        if fail not in _FAIL:
+            raise EnvironmentSettingError("SERIATIM_FAIL", fail, f"it is one of {listing(_FAIL)}")
+        settings = replace(settings, fail=_FAIL[fail])
+    if calls := environment.get("SERIATIM_MAX_CALLS"):
+        if not re.fullmatch("[0-9]{1,9}", calls) or int(calls) == 0:
+            hint = "it is a whole number above 0"
+            raise EnvironmentSettingError("SERIATIM_MAX_CALLS", calls, hint)
+        settings = replace(settings, max_calls=int(calls))
+    return replace(settings, audit=environment.get("SERIATIM_AUDIT") or settings.audit)
+
+
+def _only(fields: Fields, known: tuple[str, ...]) -> None:
+    for name, entry in fields.node.entries.items():
+        if name not in known:
+            hint = suggestion(name, known, f"the settings are {listing(known)}")
+            message = f"there is no setting `{name}`"
+            fields.problems.append(error("settings.unknown-key", message, entry.key.at, hint))
+
+
+def _calls(limits: Fields) -> int:
+    calls = limits.positive("calls", DEFAULT_CALLS)
+    if calls != int(calls):
+        hint = "give a whole number"
+        at = limits.place("calls")
+        message = f"`calls` must be a whole number, and is {calls:g}"
+        limits.problems.append(error("settings.bad-value", message, at, hint))
+    return int(calls)
+
+
+def _interceptors(fields: Fields) -> Iterable[InterceptorSetting]:
+    for item in fields.items("interceptors"):
+        match item:
+            case ScalarNode(_, _, str() as use) if use:
+                yield InterceptorSetting(use, "inner", {}, INTERCEPTOR_TIMEOUT)
+            case MapNode():
+                entry = Fields(item, fields.problems)
+                _only(entry, _INTERCEPTOR_KEYS)
+                yield InterceptorSetting(
+                    use=entry.required("use", "this interceptor"),
+                    position=entry.choice("position", _POSITION, "inner"),
+                    settings=entry.json("settings"),
+                    timeout=entry.positive("timeout", INTERCEPTOR_TIMEOUT),
+                )
+            case _:
+                hint = "write `- use: NAME`, where NAME is an entry point or `module:name`"
+                fields.mismatch(item, "interceptors", "a list of interceptors", hint)
+
+
+def _patterns(fields: Fields) -> Iterable[str]:
+    for item in fields.items("redact"):
+        match item:
+            case ScalarNode(at, _, str() as pattern) if pattern:
+                try:
+                    re.compile(pattern)
+                except (re.error, OverflowError, RecursionError) as fault:
+                    message = f"`{pattern}` is no regular expression: {fault}"
+                    hint = "put a `\\` before characters that stand for themselves"
+                    fields.problems.append(error("settings.bad-value", message, at, hint))
+                else:
+                    yield pattern
+            case _:
+                hint = "write regular expressions for names, such as `iban`"
+                fields.mismatch(item, "redact", "a list of texts", hint)

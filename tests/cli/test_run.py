@@ -1,0 +1,322 @@
+"""`seriatim run`, as a user runs it: a process, its streams and its exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.model_runs import reached, workspace_file
+
+AGENTS = """
+agents:
+  root:
+    id: ann
+    role: root
+    skills: [list, get, fail, slow, unicode, forge]
+    requires: {get: [list]}
+    children:
+      - {id: bob, role: worker, skills: [list]}
+"""
+SCRIPT = """
+ann:
+  - calls: [{skill: get, arguments: {name: card, password: opensesame}}]
+  - retry: true
+  - calls: [{skill: bob, arguments: {task: look}}, {skill: fail}]
+  - say: Cards have one button.
+bob:
+  - say: looked
+"""
+REFUSAL = (
+    "get requires list, which has not been called in this session. Call list first, then retry."
+)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "script.yaml").write_text(SCRIPT, encoding="utf-8")
+    return workspace_file(tmp_path, AGENTS)
+
+
+def script(workspace: Path, text: str) -> Path:
+    file = workspace.parent / "script.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = ("OTEL_", "SERIATIM_", "ANTHROPIC_", "OPENAI_", "GROQ_")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(kept)}
+    return {**own, **more}
+
+
+def run(
+    *words: object, stdin: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "seriatim", "run", *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=environment(**more),
+    )
+
+
+def play(workspace: Path, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    played = workspace.parent / "script.yaml"
+    return run(workspace, "--script", played, "--input", "Set up a card.", *words, **more)
+
+
+def test_a_run_prints_the_last_text_and_tells_what_happened(workspace: Path) -> None:
+    done = play(workspace, "--run", "r-1")
+    assert (done.returncode, done.stdout) == (0, "Cards have one button.\n"), done.stderr
+    assert done.stderr.splitlines() == [
+        "run r-1",
+        "ann  asked      Set up a card.",
+        'ann  calls      get {"name": "card", "password": "[redacted]"}',
+        f"ann  REFUSED    get: {REFUSAL}",
+        "ann  calls      list",
+        "ann  done       list: console, card",
+        'ann  calls      get {"name": "card", "password": "[redacted]"}',
+        "ann  RECOVERED  get: Cards have one button.",
+        *sorted(done.stderr.splitlines()[8:14], key=done.stderr.splitlines().index),
+        "ann  says       Cards have one button.",
+        f"run r-1: 4 calls, 1 refusal, 1 recovery; `seriatim logs {workspace} --run r-1` "
+        "shows them",
+    ]
+    assert sorted(done.stderr.splitlines()[8:14]) == [
+        'ann  calls      bob {"task": "look"}',
+        "ann  calls      fail",
+        "ann  done       bob: looked",
+        "ann  failed     fail: it went wrong",
+        "bob  asked      look",
+        "bob  says       looked",
+    ]
+    assert sorted(reached(workspace.parent)) == ["fail", "get_convention", "list_conventions"]
+
+
+def test_the_result_for_programs_is_one_object(workspace: Path) -> None:
+    done = play(workspace, "--format", "json", "--run", "r-1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "run": "r-1",
+        "text": "Cards have one button.",
+        "agents": {
+            "ann": {"calls": 4, "refusals": 1, "recoveries": 1},
+            "bob": {"calls": 0, "refusals": 0, "recoveries": 0},
+        },
+    }
+
+
+def test_the_rows_of_a_run_are_in_the_audit_log_of_the_workspace(workspace: Path) -> None:
+    assert play(workspace, "--run", "r-1").returncode == 0
+    logs = subprocess.run(
+        [sys.executable, "-m", "seriatim", "logs", str(workspace), "--format", "json"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+        env=environment(),
+    )
+    rows = [json.loads(line) for line in logs.stdout.splitlines()]
+    assert [(row["skill"], row["outcome"]) for row in rows[:3]] == [
+        ("get", "refused"),
+        ("list", "completed"),
+        ("get", "completed"),
+    ]
+    assert {row["run"] for row in rows} == {"r-1"}
+
+
+def test_a_run_without_an_id_gets_a_fresh_one(workspace: Path) -> None:
+    runs = [json.loads(play(workspace, "--format", "json").stdout)["run"] for _ in range(2)]
+    assert runs[0] < runs[1]
+
+
+def test_an_id_that_has_rows_is_refused(workspace: Path) -> None:
+    assert play(workspace, "--run", "r-1").returncode == 0
+    again = play(workspace, "--run", "r-1")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.startswith("error: there is a run `r-1` already\n\nhint: ")
+
+
+def test_the_input_is_read_from_stdin(workspace: Path) -> None:
+    played = workspace.parent / "script.yaml"
+    done = run(workspace, "--script", played, "--input", "-", stdin="from\nstdin\n")
+    assert done.returncode == 0, done.stderr
+    assert "ann  asked      from\\nstdin\\n" in done.stderr
+
+
+def test_beyond_the_cap_the_run_fails_and_still_prints_its_text(workspace: Path) -> None:
+    script(workspace, "ann: [{calls: [{skill: list}, {skill: list}]}, {say: enough}]")
+    done = play(workspace, "--max-calls", 1)
+    assert (done.returncode, done.stdout) == (1, "enough\n")
+    assert "list was not run: this run has used its 1 calls. Finish without tools." in done.stderr
+    assert "error: the run has used its 1 calls" in done.stderr
+
+
+def test_the_environment_sets_the_cap(workspace: Path) -> None:
+    script(workspace, "ann: [{calls: [{skill: list}, {skill: list}]}, {say: enough}]")
+    assert play(workspace, SERIATIM_MAX_CALLS="1").returncode == 1
+    assert play(workspace, "--max-calls", 2, SERIATIM_MAX_CALLS="1").returncode == 0
+
+
+def test_an_agent_without_turns_fails_the_run(workspace: Path) -> None:
+    script(workspace, "bob: []")
+    done = play(workspace)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        "error: the model of agent `ann` gave no answer: the script has no turns for agent `ann`"
+    ) in done.stderr
+    assert json.loads(play(workspace, "--format", "json").stdout)["text"] == ""
+
+
+def test_a_hostile_text_takes_one_line_of_the_stream(workspace: Path) -> None:
+    text = r'"\e[2J\rann  RECOVERED  x\n\u2028\u202e"'
+    script(workspace, f"ann: [{{calls: [{{skill: unicode}}, {{skill: {text}}}]}}, {{say: {text}}}]")
+    done = play(workspace)
+    assert done.returncode == 0, done.stderr
+    assert all(line.isprintable() for line in done.stderr.split("\n"))
+    assert len(done.stderr.splitlines()) == 8
+    # A pipe gets the text as the model wrote it.
+    assert done.stdout.encode() == "\x1b[2J\rann  RECOVERED  x\n\u2028\u202e\n".encode().replace(
+        b"\r", b"\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--model", "anthropic:x", "--script", "s"], "`--model` and `--script` exclude each"),
+        (["--run", "no spaces"], "`no spaces` cannot be the id of a run"),
+        (["--run", "x" * 65], "cannot be the id of a run"),
+        (["--topology", "tets"], "the workspace has no topology `tets`\n\nhint: did you mean"),
+        (["--model", "claude"], "`claude` names no model"),
+        (["--model", "nobody:x"], "is of an unknown provider\n\nhint: known are anthropic,"),
+        (["--model", "anthropic:x"], "needs the environment variable `ANTHROPIC_API_KEY`"),
+        (["--model", "openai:x"], "needs the environment variable `OPENAI_API_KEY`"),
+        (["--model", "groq:x"], "hint: install it with `pip install 'pydantic-ai-slim[groq]'`"),
+        ([], "agent `ann` has no model\n\nhint: name one with `--model PROVIDER:MODEL`"),
+        (["--script", "none.yaml"], "none.yaml:1:1"),
+        (["--max-calls", "0"], "error: "),
+        (["--audit", "mysql://u:p@h/d"], "error: `mysql://` is no audit store"),
+        (["--otlp", "ftp://x"], "`--otlp` is `ftp://x`"),
+        (["--nonsense"], "error: "),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_starts(
+    workspace: Path, words: list[str], problem: str
+) -> None:
+    if words[:1] in (["--audit"], ["--otlp"]):
+        words = [*words, "--script", str(workspace.parent / "script.yaml")]
+    done = run(workspace, "--input", "x", *words)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (workspace.parent / ".seriatim").exists()
+
+
+@pytest.mark.parametrize("task", ["", "  \n"])
+def test_an_empty_input_is_wrong_usage(workspace: Path, task: str) -> None:
+    played = workspace.parent / "script.yaml"
+    done = run(workspace, "--script", played, "--input", task)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the input is empty")
+
+
+def test_a_path_with_nothing_in_it_is_wrong_usage(tmp_path: Path) -> None:
+    assert run(tmp_path / "none", "--input", "x").returncode == 2
+
+
+def test_a_broken_topology_is_not_run(workspace: Path) -> None:
+    text = workspace.read_text(encoding="utf-8").replace("get: [list]", "get: [lits]")
+    workspace.write_text(text, encoding="utf-8")
+    done = play(workspace)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "agent.requires-unknown-skill" in done.stderr
+    assert "did you mean `list`?" in done.stderr
+    assert reached(workspace.parent) == []
+
+
+def test_several_topologies_and_none_named_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "topologies").mkdir()
+    (tmp_path / "workspace.yaml").write_text(
+        "apiVersion: swarmkit/v1\nkind: Workspace\nmetadata: {id: w, name: W}\n"
+    )
+    for name in ("one", "two"):
+        (tmp_path / "topologies" / f"{name}.yaml").write_text(
+            "apiVersion: swarmkit/v1\nkind: Topology\n"
+            f"metadata: {{name: {name}, version: 1.0.0}}\n"
+            "agents:\n  root: {id: ann, role: root}\n"
+        )
+    done = run(tmp_path, "--input", "x")
+    assert done.returncode == 2
+    assert "choose one with `--topology`: `one`, `two`" in done.stderr
+    played = tmp_path / "s.yaml"
+    played.write_text("ann: [{say: hi}]")
+    done = run(tmp_path, "--input", "x", "--topology", "two", "--script", played)
+    assert (done.returncode, done.stdout) == (0, "hi\n"), done.stderr
+
+
+def test_a_broken_script_is_said_with_its_places(workspace: Path) -> None:
+    file = script(workspace, "ann: [{say: [x]}]\neve: []")
+    done = play(workspace)
+    assert done.returncode == 2
+    assert f"{file}:1:13: schema.bad-value: `say` is a text, not a list" in done.stderr
+    assert f"{file}:2:1: schema.bad-value: the topology has no agent `eve`" in done.stderr
+
+
+def test_a_missing_variable_is_named(workspace: Path) -> None:
+    text = workspace.read_text(encoding="utf-8")
+    text = text.replace('"env": {', '"env": {"TOKEN": "${BOX_TOKEN}", ')
+    workspace.write_text(text, encoding="utf-8")
+    done = play(workspace)
+    assert done.returncode == 1, done.stderr
+    assert "BOX_TOKEN" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_does_not_start_fails_its_calls_and_not_the_run(workspace: Path) -> None:
+    text = workspace.read_text(encoding="utf-8").replace(sys.executable, "no-such-server")
+    workspace.write_text(text, encoding="utf-8")
+    script(workspace, "ann: [{calls: [{skill: list}]}, {say: well}]")
+    done = play(workspace)
+    assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+    assert "server box is not available: " in done.stderr
+    assert "ann  failed     list: list failed: server box is not available" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_in_order(workspace: Path, number: signal.Signals) -> None:
+    file = script(workspace, "ann: [{calls: [{skill: slow}]}]")
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-m", "seriatim", "run", str(workspace)),
+            *("--script", str(file), "--input", "x", "--run", "r-1"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "calls      slow" in line:
+                process.send_signal(number)
+                break
+        out, err = process.communicate(timeout=40)
+    assert (process.returncode, out) == (128 + number, "")
+    assert "run r-1 was interrupted" in err
+    assert "Traceback" not in err
+    logs = subprocess.run(
+        [sys.executable, "-m", "seriatim", "logs", str(workspace), "--format", "json"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+        env=environment(),
+    )
+    [row] = [json.loads(line) for line in logs.stdout.splitlines()]
+    assert (row["skill"], row["outcome"], row["error_kind"]) == ("slow", "failed", "cancelled")

@@ -1,0 +1,118 @@
+"""The tools that agents see."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from interceptors import AgentId, MemoryAuditSink, RunId
+from seriatim.runtime.run import Observers, open_run
+from seriatim.runtime.tools import advertised_tools
+from seriatim.topology.resolver import load_workspace
+from tests.support.model_runs import workspace_file
+
+pytestmark = pytest.mark.anyio
+
+AGENTS = """
+agents:
+  root:
+    id: ann
+    role: root
+    skills: [structured, search, fixed, strange]
+"""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The servers are started on the loop that the command uses."""
+    return "asyncio"
+
+
+def with_skills(file: Path, *skills: dict[str, object], command: str = "") -> Path:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for index, line in enumerate(lines):
+        if line.startswith("skills: "):
+            known = json.loads(line.removeprefix("skills: "))
+            lines[index] = f"skills: {json.dumps([*known, *skills])}"
+        if command and line.startswith("mcp_servers: "):
+            servers = [{"id": "box", "command": [command]}]
+            lines[index] = f"mcp_servers: {json.dumps(servers)}"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+FIXED = {
+    "id": "fixed",
+    "description": "With a fixed query.",
+    "server": "box",
+    "tool": "search_code",
+    "arguments": {"query": "card"},
+}
+STRANGE = {
+    "id": "strange",
+    "description": "A tool that the server does not list.",
+    "server": "box",
+    "tool": "strange",
+}
+
+
+async def advertised(file: Path) -> list[dict[str, object]]:
+    workspace = load_workspace(file)
+    [topology] = workspace.topologies.values()
+    async with open_run(
+        RunId("r"),
+        workspace,
+        topology,
+        [AgentId("ann")],
+        audit=MemoryAuditSink(),
+        max_calls=1,
+        environ=os.environ,
+        observers=Observers(),
+    ) as run:
+        tools = advertised_tools(run, topology.root)
+    return [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools]
+
+
+async def test_a_tool_is_as_its_server_says_under_the_id_of_its_skill(tmp_path: Path) -> None:
+    file = with_skills(workspace_file(tmp_path, AGENTS), FIXED, STRANGE)
+    structured, search, _, _ = await advertised(file)
+    assert structured["name"] == "structured"
+    assert structured["outputSchema"] == {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    }
+    assert search == {
+        "name": "search",
+        "description": "Searches the code of all solutions.",
+        "inputSchema": {"type": "object", "properties": {"query": {"type": "string"}}},
+        "annotations": {"readOnlyHint": True},
+    }
+
+
+async def test_fixed_arguments_are_not_asked_for(tmp_path: Path) -> None:
+    file = with_skills(workspace_file(tmp_path, AGENTS), FIXED, STRANGE)
+    _, _, fixed, _ = await advertised(file)
+    assert fixed["inputSchema"] == {"type": "object", "properties": {}}
+
+
+async def test_a_tool_that_is_not_listed_is_described_by_its_skill(tmp_path: Path) -> None:
+    file = with_skills(workspace_file(tmp_path, AGENTS), FIXED, STRANGE)
+    assert (await advertised(file))[3] == {
+        "name": "strange",
+        "description": "A tool that the server does not list.",
+        "inputSchema": {"type": "object"},
+    }
+
+
+async def test_the_tools_of_a_server_that_does_not_start_are_described_by_their_skills(
+    tmp_path: Path,
+) -> None:
+    file = with_skills(workspace_file(tmp_path, AGENTS), FIXED, STRANGE, command="no-such-server")
+    assert [(tool["name"], tool["description"]) for tool in await advertised(file)] == [
+        ("structured", "The skill structured."),
+        ("search", "The skill search."),
+        ("fixed", "With a fixed query."),
+        ("strange", "A tool that the server does not list."),
+    ]

@@ -1,0 +1,232 @@
+"""Both executors behind one face, so that each behaviour of the gate is one test run on both."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import anyio
+import yaml
+from mcp import Client
+from mcp_types import CallToolResult, TextContent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.settings import ModelSettings
+
+from interceptors import AgentId, AuditSink, RunId
+from seriatim.runtime.dispatch import NO_LIMIT
+from seriatim.runtime.gateway import gateway_for_process
+from seriatim.runtime.model_loop import run_topology
+from seriatim.runtime.providers import ChosenModel
+from seriatim.runtime.registrations import registration
+from seriatim.runtime.run import Observers, Run, open_run
+from seriatim.topology import load_workspace
+from telemetry import RunSpans
+from tests.support.mcp_servers import SERVERS
+
+SKILLS: Final = {
+    "list": "list_conventions",
+    "get": "get_convention",
+    "search": "search_code",
+    "fail": "fail",
+    "raise": "raise",
+    "slow": "slow",
+    "forge": "forge",
+    "flaky": "flaky",
+    "structured": "structured",
+    "echo": "echo",
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an agent got for one call."""
+
+    text: str
+    is_error: bool
+
+
+class Executor(Protocol):
+    """Drives one agent by hand."""
+
+    async def turn(self, *calls: tuple[str, Mapping[str, Any]]) -> list[Reply]:
+        """Issue calls together, before any of their results is seen; return what they gave."""
+        ...
+
+
+async def ask(executor: Executor, skill: str, **arguments: Any) -> Reply:
+    """Issue one call, alone in its turn."""
+    [reply] = await executor.turn((skill, arguments))
+    return reply
+
+
+class ModelByHand:
+    """Stands in a model's place in the real loop: a test says what it calls, turn by turn."""
+
+    def __init__(self) -> None:
+        self._to_model, self._turns = anyio.create_memory_object_stream[list[ToolCallPart]]()
+        self._results, self._from_model = anyio.create_memory_object_stream[list[Reply]]()
+        self._answered = False
+
+    async def turn(self, *calls: tuple[str, Mapping[str, Any]]) -> list[Reply]:
+        await self._to_model.send([ToolCallPart(name, dict(args)) for name, args in calls])
+        return await self._from_model.receive()
+
+    async def end(self) -> None:
+        await self._to_model.send([])
+
+    async def __call__(self, messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        if self._answered:
+            returns = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
+            await self._results.send([_reply_of(part) for part in returns])
+        self._answered = True
+        calls = await self._turns.receive()
+        return ModelResponse(parts=calls or [TextPart("done")])
+
+    def close(self) -> None:
+        for stream in (self._to_model, self._turns, self._results, self._from_model):
+            stream.close()
+
+
+def _reply_of(part: ToolReturnPart) -> Reply:
+    content = part.content if isinstance(part.content, str) else json.dumps(part.content)
+    return Reply(content, part.outcome == "failed")
+
+
+@asynccontextmanager
+async def by_model(run: Run, agent: str) -> AsyncIterator[Executor]:
+    """Drive an agent through the model loop; it is the root of its topology for the occasion."""
+    model = ModelByHand()
+    chosen = ChosenModel("test", FunctionModel(model), ModelSettings(), frozenset())
+    root = run.topology.agents[AgentId(agent)]
+    topology = type(run.topology)(run.topology.name, root, run.topology.agents)
+    alone = type(run)(**{**_fields(run), "topology": topology})
+    async with anyio.create_task_group() as tasks:
+        models = dict.fromkeys(run.topology.agents, chosen)
+        tasks.start_soon(run_topology, alone, models, "go", lambda _event: None)
+        yield model
+        await model.end()
+    model.close()
+
+
+class ClientByHand:
+    """A real MCP client of the gateway; the calls of a turn are requests under way together."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def turn(self, *calls: tuple[str, Mapping[str, Any]]) -> list[Reply]:
+        replies: dict[int, Reply] = {}
+
+        async def call(index: int, name: str, arguments: Mapping[str, Any]) -> None:
+            result = await self._client.call_tool(name, dict(arguments))
+            replies[index] = Reply(_text_of(result), result.is_error)
+
+        async with anyio.create_task_group() as tasks:
+            for index, (name, arguments) in enumerate(calls):
+                tasks.start_soon(call, index, name, arguments)
+                # So that the requests leave in the order of the calls.
+                await anyio.wait_all_tasks_blocked()
+        return [replies[index] for index in range(len(calls))]
+
+
+def _text_of(result: CallToolResult) -> str:
+    if not result.content and result.structured_content is not None:
+        return json.dumps(result.structured_content)
+    return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+@asynccontextmanager
+async def _by_client(run: Run, agent: str, era: str) -> AsyncIterator[Executor]:
+    gateway = gateway_for_process(registration(run, AgentId(agent), RunSpans()))
+    async with Client(gateway, mode=era) as client:
+        yield ClientByHand(client)
+
+
+def by_modern_client(run: Run, agent: str) -> AbstractAsyncContextManager[Executor]:
+    """Drive an agent through the gateway in the sessionless era."""
+    return _by_client(run, agent, "2026-07-28")
+
+
+def by_legacy_client(run: Run, agent: str) -> AbstractAsyncContextManager[Executor]:
+    """Drive an agent through the gateway in the handshake era."""
+    return _by_client(run, agent, "legacy")
+
+
+EXECUTORS: Final = {
+    "model": by_model,
+    "gateway-modern": by_modern_client,
+    "gateway-legacy": by_legacy_client,
+}
+
+
+def _fields(run: Run) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in type(run).__dataclass_fields__}
+
+
+def gate_workspace(
+    directory: Path, requires: Mapping[str, Sequence[str]], *, timeouts: Mapping[str, float] = {}
+) -> Path:
+    """Write a workspace of an agent and its sibling, both under the same rules."""
+    agent = {"skills": list(SKILLS), **({"requires": dict(requires)} if requires else {})}
+    content = {
+        "metadata": {"name": "gate"},
+        "mcp_servers": [
+            {
+                "id": "counting",
+                "command": ["python", str(SERVERS / "counting.py")],
+                "env": {"CALLS_FILE": str(directory / "calls")},
+            }
+        ],
+        "skills": [
+            {
+                "id": skill,
+                "server": "counting",
+                "tool": tool,
+                "description": f"The skill {skill}.",
+                "constraints": {"timeout_seconds": timeouts.get(skill, 60)},
+            }
+            for skill, tool in SKILLS.items()
+        ],
+        "agents": {
+            "root": {
+                "id": "builder",
+                "role": "root",
+                **agent,
+                "children": [{"id": "sibling", "role": "worker", **agent}],
+            }
+        },
+    }
+    file = directory / "topology.yaml"
+    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return file
+
+
+def reached(directory: Path) -> list[str]:
+    """Return the tools that were called on the server, in order."""
+    calls = directory / "calls"
+    lines = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
+    return [json.loads(line)["tool"] for line in lines]
+
+
+@asynccontextmanager
+async def opened(
+    file: Path, audit: AuditSink, *, run: str = "r1", observers: Observers | None = None
+) -> AsyncIterator[Run]:
+    """Open a run of the only topology of a workspace."""
+    workspace = load_workspace(file)
+    [topology] = workspace.topologies.values()
+    async with open_run(
+        RunId(run),
+        workspace,
+        topology,
+        list(topology.agents),
+        audit=audit,
+        max_calls=NO_LIMIT,
+        environ=os.environ,
+        observers=observers or Observers(),
+    ) as opened_run:
+        yield opened_run

@@ -1,0 +1,170 @@
+"""Gateways for tests: a workspace on a real MCP server, a run of it, and ways to reach it."""
+
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import httpx2
+import yaml
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
+from mcp.shared.memory import MessageStream, create_client_server_memory_streams
+
+from interceptors import AgentId, AuditSink, MemoryAuditSink, RunId
+from seriatim.runtime.dispatch import NO_LIMIT
+from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
+from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
+from seriatim.runtime.registrations import Registrations, registration
+from seriatim.runtime.run import Observers, Run, open_run
+from seriatim.topology.resolver import load_workspace
+from telemetry.spans import RunSpans
+
+SERVER = Path(__file__).parent / "servers" / "counting.py"
+
+Era = Literal["auto", "legacy"]
+
+ADA = [
+    "list-conventions",
+    "get-convention",
+    "search-code",
+    "echo",
+    "echo-to-ops",
+    "slow",
+    "picture",
+    "structured",
+    "raise",
+    "fail",
+    "progress",
+    "vanished",
+]
+BOB = ["list-conventions", "get-convention"]
+RULES = {
+    "get-convention": ["list-conventions"],
+    "structured": ["get-convention"],
+    "search-code": ["slow"],
+}
+
+
+def write_workspace(directory: Path, *, env: Mapping[str, str] | None = None) -> Path:
+    """Write a workspace of two agents on the counting server, and return its file."""
+    skills = [
+        {"id": skill, "server": "counting", "tool": skill.replace("-", "_")}
+        for skill in ADA
+        if skill != "echo-to-ops"
+    ]
+    fixed = {"id": "echo-to-ops", "server": "counting", "tool": "echo", "arguments": {"to": "ops"}}
+    rules_of_bob = {"get-convention": ["list-conventions"]}
+    workspace = {
+        "apiVersion": "swarmkit/v1",
+        "kind": "Topology",
+        "metadata": {"name": "pair", "version": "1.0.0"},
+        "mcp_servers": [
+            {
+                "id": "counting",
+                "transport": "stdio",
+                "command": [sys.executable, str(SERVER)],
+                "env": {"CALLS_FILE": str(directory / "calls.jsonl"), **(env or {})},
+            }
+        ],
+        "skills": [*skills, fixed],
+        "agents": {
+            "root": {
+                "id": "ada",
+                "role": "root",
+                "skills": ADA,
+                "requires": RULES,
+                "children": [
+                    {"id": "bob", "role": "worker", "skills": BOB, "requires": rules_of_bob}
+                ],
+            }
+        },
+    }
+    path = directory / "topology.yaml"
+    path.write_text(yaml.safe_dump(workspace, sort_keys=False), encoding="utf-8")
+    return path
+
+
+@asynccontextmanager
+async def running(
+    path: Path, audit: AuditSink, observers: Observers | None = None
+) -> AsyncIterator[Run]:
+    """Open the run `r1` of the workspace at `path`, with all its agents."""
+    workspace = load_workspace(path)
+    topology = workspace.topologies["pair"]
+    async with open_run(
+        RunId("r1"),
+        workspace,
+        topology,
+        topology.agents,
+        audit=audit,
+        max_calls=NO_LIMIT,
+        environ={},
+        observers=observers or Observers(),
+    ) as run:
+        yield run
+
+
+@dataclass
+class Gateway:
+    """A gateway that runs in the test's own process.
+
+    Attributes:
+        url: where it is reached over HTTP.
+        tokens: the agents' bearer tokens.
+
+    """
+
+    run: Run
+    audit: MemoryAuditSink
+    url: str
+    tokens: dict[str, str]
+
+    @asynccontextmanager
+    async def over_http(self, agent: str, era: Era) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {self.tokens[agent]}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(self.url, http_client=http)
+            async with Client(transport, mode=era) as client:
+                yield client
+
+    @asynccontextmanager
+    async def over_streams(self, agent: str, era: Era) -> AsyncIterator[Client]:
+        """Reach the agent as over stdio: whoever speaks is the one registration."""
+        registered = registration(self.run, AgentId(agent), RunSpans())
+        async with Client(_streams(gateway_for_process(registered)), mode=era) as client:
+            yield client
+
+
+@asynccontextmanager
+async def _streams(server: Server) -> AsyncIterator[MessageStream]:
+    async with (
+        create_client_server_memory_streams() as (ours, theirs),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.run, *theirs, server.create_initialization_options())
+        yield ours
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving(run: Run, audit: MemoryAuditSink, spans: RunSpans) -> AsyncIterator[Gateway]:
+    """Serve the agents of a run on a socket of this machine."""
+    registrations = Registrations()
+    tokens = {
+        agent: registrations.add(registration(run, agent, spans)) for agent in run.topology.agents
+    }
+    address = Address("127.0.0.1", 0)
+    listener = listen(address)
+    url = url_of(address, listener)
+    app = http_app(gateway_for_tokens(registrations), registrations, address)
+    ready = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve_http, app, listener, ready)
+        await ready.wait()
+        yield Gateway(run, audit, url, {str(agent): token for agent, token in tokens.items()})
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,298 @@
+"""Export for real: to a receiver on this machine, and to ones that are down, deaf or slow."""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from opentelemetry import metrics, trace
+
+from interceptors import (
+    Completed,
+    Missing,
+    Outcome,
+    Redactor,
+    Refused,
+    SkillId,
+    SkillState,
+    ToolCall,
+    ToolResult,
+    UnmetPrerequisites,
+    compose,
+)
+from telemetry import (
+    ExecutionTimer,
+    ExecutionTimes,
+    KnownNames,
+    MetricsInterceptor,
+    Recoveries,
+    RecoveryInterceptor,
+    Telemetry,
+    TelemetrySettingError,
+    TracingInterceptor,
+    start_telemetry,
+)
+from telemetry.settings import read_settings
+from telemetry.setup import start
+
+UNMET = Refused(UnmetPrerequisites((Missing(SkillId("a"), SkillState.NOT_CALLED),), (), ()))
+DONE = Completed(ToolResult())
+
+PROMISED = 2.0
+"""Seconds by which an exit may be delayed."""
+SLACK = 1.5
+"""Seconds that a busy machine may add before a test calls the promise broken."""
+
+
+def started(environ: dict[str, str], flag: str = "") -> tuple[Telemetry, list[str]]:
+    said: list[str] = []
+    return start(read_settings(environ, flag), said.append), said
+
+
+async def play(telemetry: Telemetry, make_call: Any, steps: list[tuple[str, Outcome]]) -> None:
+    recoveries = Recoveries(KnownNames(["a", "c"]), telemetry.meter_provider)
+    times = ExecutionTimes()
+    interceptors = [
+        TracingInterceptor(Redactor(), tracer_provider=telemetry.tracer_provider),
+        RecoveryInterceptor(recoveries),
+        MetricsInterceptor(KnownNames(["a", "c"]), times, telemetry.meter_provider),
+        ExecutionTimer(times),
+    ]
+    for skill, outcome in steps:
+
+        async def terminal(_call: ToolCall, outcome: Outcome = outcome) -> Outcome:
+            return outcome
+
+        await compose(interceptors, terminal)(make_call(skill, call_id="\ud800"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("by_flag", [True, False], ids=["flag", "variable"])
+async def test_the_wire_carries_the_refusal_and_its_recovery(
+    receiver: Any, make_call: Any, monkeypatch: pytest.MonkeyPatch, by_flag: bool
+) -> None:
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+    variable = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
+    for key, value in variable.items():
+        monkeypatch.setenv(key, value)
+    telemetry, said = started(*(({}, receiver.endpoint + "/") if by_flag else (variable,)))
+    await play(telemetry, make_call, [("c", UNMET), ("a", DONE), ("c", DONE)])
+    telemetry.close()
+
+    refused, _, recovered = receiver.spans()
+    (event,) = refused.events
+    fields = {attribute.key: attribute.value for attribute in event.attributes}
+    assert event.name == "seriatim.refusal"
+    assert fields["policy_decision"].string_value == "deny"
+    assert [v.string_value for v in fields["seriatim.missing"].array_value.values] == ["a"]
+    assert recovered.links[0].span_id == refused.span_id
+    assert receiver.resource()["service.name"] == "seriatim"
+    assert receiver.resource()["service.instance.id"]
+    assert receiver.resource()["deployment.environment.name"] == "test"
+    assert {
+        "seriatim.decisions",
+        "seriatim.recoveries",
+        "seriatim.recovery.calls",
+        "seriatim.call.duration",
+        "seriatim.gate.duration",
+        "seriatim.telemetry.dropped",
+    } <= receiver.metric_names()
+    assert said == []
+
+
+def test_the_standard_variables_reach_the_sdk(
+    receiver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "gate-7")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=acme")
+    telemetry, _ = started({"OTEL_METRICS_EXPORTER": "none"}, receiver.endpoint)
+    telemetry.tracer_provider.get_tracer("test").start_span("a").end()
+    telemetry.close()
+    assert receiver.resource()["service.name"] == "gate-7"
+    assert receiver.headers[0]["x-tenant"] == "acme"
+    assert (telemetry.traces, telemetry.metrics) == (True, False)
+
+
+def test_a_sampler_that_drops_sends_nothing_and_loses_nothing(
+    receiver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    telemetry, said = started({"OTEL_METRICS_EXPORTER": "none"}, receiver.endpoint)
+    telemetry.tracer_provider.get_tracer("test").start_span("a").end()
+    telemetry.close()
+    assert receiver.traces == []
+    assert said == []
+
+
+def test_a_second_close_does_nothing() -> None:
+    telemetry, said = started({}, "http://127.0.0.1:1")
+    telemetry.close()
+    count = len(said)
+    telemetry.close()
+    assert len(said) == count
+
+
+def test_a_variable_that_the_sdk_does_not_take_is_an_error_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
+    with pytest.raises(TelemetrySettingError, match="max_export_batch_size"):
+        started({}, "http://127.0.0.1:1")
+
+
+def test_grpc_without_its_package_is_an_error_that_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", None)
+    with pytest.raises(TelemetrySettingError) as caught:
+        started({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http://127.0.0.1:1")
+    assert "seriatim[otlp-grpc]" in caught.value.hint
+
+
+def test_with_nothing_set_nothing_is_started() -> None:
+    with start_telemetry({}) as telemetry:
+        assert not telemetry.enabled
+        assert not telemetry.tracer_provider.get_tracer("x").start_span("y").is_recording()
+    assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    assert "Proxy" in type(metrics.get_meter_provider()).__name__
+
+
+# What follows runs as a process of its own: an exit can be timed in no other way, and the global
+# providers are set once a process.
+
+SCRIPT = """
+import os, sys, time
+from opentelemetry import metrics, trace
+from telemetry import start_telemetry
+with start_telemetry(os.environ):
+    tracer = trace.get_tracer("test")
+    metrics.get_meter("test").create_counter("count").add(1)
+    slowest = 0.0
+    for _ in range(int(sys.argv[1])):
+        started = time.perf_counter()
+        tracer.start_span("span").end()
+        slowest = max(slowest, time.perf_counter() - started)
+    print(slowest, time.time(), flush=True)
+"""
+
+
+def exit_of(endpoint: str, spans: int = 5, **variables: str) -> tuple[float, str]:
+    """Return the seconds from leaving telemetry to the end of the process, and its stderr."""
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(spans)],
+        env={"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "NO_PROXY": "127.0.0.1", **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ended = time.time()
+    slowest, leaving = map(float, process.stdout.split())
+    assert slowest < 0.5, "a span waited for the backend"
+    return ended - leaving, process.stderr
+
+
+@contextmanager
+def black_hole() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@contextmanager
+def answering(status: int, after: float) -> Iterator[str]:
+    leaving = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            leaving.wait(after)
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  its name
+            pass
+
+        def handle(self) -> None:
+            with suppress(OSError):  # the process under test has left
+                super().handle()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        leaving.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def refused_port() -> Iterator[str]:
+    yield "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "spans"), [("http/protobuf", 5), ("http/protobuf", 4000), ("grpc", 5)]
+)
+@pytest.mark.parametrize("backend", [refused_port, black_hole], ids=["refused", "black-hole"])
+def test_a_dead_backend_holds_the_exit_for_two_seconds_at_most(
+    backend: Any, protocol: str, spans: int
+) -> None:
+    with backend() as endpoint:
+        seconds, said = exit_of(endpoint, spans, OTEL_EXPORTER_OTLP_PROTOCOL=protocol)
+        host = endpoint.removeprefix("http://")
+    assert seconds < PROMISED + SLACK
+    assert said == (
+        f"telemetry: {spans} spans and the latest metrics could not be delivered to {host}\n"
+    )
+
+
+def test_a_backend_slower_than_the_exit_is_given_up() -> None:
+    with answering(200, after=30) as endpoint:
+        seconds, said = exit_of(endpoint)
+    assert seconds < PROMISED + SLACK
+    assert said.startswith("telemetry: 5 spans and the latest metrics could not")
+    assert said.count("\n") == 1
+
+
+def test_a_backend_that_declines_is_said_at_once() -> None:
+    with answering(404, after=0) as endpoint:
+        seconds, said = exit_of(endpoint, OTEL_EXPORTER_OTLP_HEADERS="authorization=hunter22222")
+    assert seconds < PROMISED
+    assert said.startswith("telemetry: 5 spans")
+    assert "hunter22222" not in said
+
+
+def test_a_backend_that_takes_its_time_gets_everything() -> None:
+    with answering(200, after=0.3) as endpoint:
+        seconds, said = exit_of(endpoint)
+    assert seconds < PROMISED + SLACK
+    assert said == ""
+
+
+def test_the_console_is_stderr() -> None:
+    _, said = exit_of("", OTEL_TRACES_EXPORTER="console", OTEL_METRICS_EXPORTER="console")
+    assert '"name": "span"' in said
+    assert '"name": "count"' in said
+
+
+def test_global_providers_that_somebody_has_set_are_used() -> None:
+    script = (
+        "from opentelemetry import trace\n"
+        "from opentelemetry.sdk.trace import TracerProvider\n"
+        "theirs = TracerProvider()\n"
+        "trace.set_tracer_provider(theirs)\n"
+        "from telemetry import start_telemetry\n"
+        "with start_telemetry({'OTEL_EXPORTER_OTLP_ENDPOINT': 'http://127.0.0.1:1'}) as ours:\n"
+        "    print(ours.tracer_provider is theirs, ours.enabled)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("True True\n", "")

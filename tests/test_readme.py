@@ -1,0 +1,138 @@
+"""The README's commands do what the README shows."""
+
+import doctest
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# What differs between two runs: times, durations and ids.
+VARYING = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|\d+\.\d{3} s|(?<=decision )\w{8}|"
+    r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    command: str
+    output: str
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def shown(block: str) -> list[Shown]:
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [Shown(command, output) for command, _, output in (p.partition("\n") for p in parts)]
+
+
+CONSOLE = [pytest.param(block, id=shown(block)[0].command[:50]) for block in blocks("console")]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    shutil.copytree(
+        ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns(".seriatim")
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    scripts = Path(sys.executable).parent
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OTEL_", "SERIATIM_")) and not name.endswith("_API_KEY")
+    }
+    return kept | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+
+
+def run_shell(command: str, here: Path, environment: dict[str, str]) -> str:
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=here,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=50,
+    ).stdout
+
+
+@pytest.mark.parametrize("block", CONSOLE)
+def test_a_console_block_prints_what_it_shows(
+    block: str, here: Path, environment: dict[str, str]
+) -> None:
+    checker = doctest.OutputChecker()
+    for step in shown(block):
+        printed = VARYING.sub("~", run_shell(step.command, here, environment))
+        wanted = VARYING.sub("~", step.output)
+        assert checker.check_output(
+            wanted.strip() + "\n", printed.strip() + "\n", doctest.ELLIPSIS
+        ), f"$ {step.command}\nprinted\n{printed}\ninstead of\n{wanted}"
+
+
+def test_a_yaml_block_is_part_of_an_example() -> None:
+    examples = "\n".join(
+        file.read_text(encoding="utf-8") for file in (ROOT / "examples").rglob("*.yaml")
+    )
+    for block in blocks("yaml"):
+        assert block in examples
+
+
+def test_the_interceptor_is_the_one_of_the_example_and_takes_ten_lines() -> None:
+    (block,) = blocks("python")
+    example = (ROOT / "examples" / "interceptor" / "budget.py").read_text(encoding="utf-8")
+    assert block == example
+    assert len([line for line in block.splitlines() if line]) <= 10
+
+
+def test_the_harness_configuration_starts_the_gateway(
+    here: Path, environment: dict[str, str]
+) -> None:
+    (block,) = blocks("json")
+    for server in json.loads(block)["mcpServers"].values():
+        command = [server["command"], *server["args"]]
+        seen = subprocess.run(
+            [sys.executable, "examples/conventions/harness.py", *command],
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=True,
+        )
+        assert "requires list-build-conventions" in seen.stdout
+
+
+def test_every_file_that_the_readme_names_is_there() -> None:
+    names = re.findall(r"\]\((?!https?:)([^)#]+)\)|src=\"([^\"]+)\"", README)
+    assert [name for pair in names for name in pair if name and not (ROOT / name).exists()] == []
+
+
+def test_two_commands_set_everything_up() -> None:
+    demo, tests = blocks("sh")[0].splitlines()
+    for command in (demo, tests):
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ")
+    assert demo.endswith("&& .venv/bin/seriatim demo")
+    assert tests.endswith("&& .venv/bin/python -m pytest")
