@@ -16,7 +16,8 @@ class IsolatedInterceptor:
 
     When it raises, or takes longer than `limit` for itself, the call is refused if it had not
     proceeded, and failed if it had. It proceeds at most once: one call is one audit row. It may
-    change the arguments and nothing else of a call, and cannot turn a refusal into a result.
+    change the arguments and nothing else of a call, and can turn neither a refusal into a result
+    nor a call that has gone on into a refusal.
 
     Args:
         name: how the interceptor is named in rows and texts.

@@ -78,7 +78,7 @@ class Redactor:
         if len(text) <= searched:
             return cut(self.text(text, names), PREVIEW_BYTES)
         shown = self.text(text[:searched], names)
-        return cut(shown[: len(shown) - self._longest] + "…", PREVIEW_BYTES)
+        return cut(shown[: max(0, len(shown) - self._longest)] + "…", PREVIEW_BYTES)
 
     def text(self, text: str, names: Collection[str] = ()) -> str:
         """Return `text` without secrets."""

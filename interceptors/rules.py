@@ -1,6 +1,6 @@
 """The order rules of one agent, and the way from a standing to a guarded skill."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import final
@@ -53,40 +53,29 @@ class Rules:
         )
         if not missing:
             return ()
-        way = self._unmet_way(skill, standing)
-        unmet = [step for step in self.steps(skill) if step in way]
-        awaited = tuple(step for step in unmet if self._is_awaited(step, standing))
-        waiting = [step for step in unmet if step not in awaited]
-        layers: list[tuple[SkillId, ...]] = []
-        while layer := tuple(step for step in waiting if not self._follows(step, waiting)):
-            layers.append(layer)
-            waiting = [step for step in waiting if step not in layer]
-        return (UnmetPrerequisites(missing, awaited, tuple(layers)),)
-
-    def _unmet_way(self, skill: SkillId, standing: Standing) -> frozenset[SkillId]:
-        """Return the steps before `skill` that are reached through unmet ones, and are unmet."""
-        found: set[SkillId] = set()
-        waiting = [skill]
-        while waiting:
-            for step in self.requires.get(waiting.pop(), ()):
-                if step not in found and standing.of(step) is not SkillState.COMPLETED:
-                    found.add(step)
-                    waiting.append(step)
-        return frozenset(found)
-
-    def _is_awaited(self, step: SkillId, standing: Standing) -> bool:
-        """Return whether `step` is under way and has passed the gate.
-
-        One that is issued together with its own prerequisite is refused in the same turn: it is to
-        be called again, not to be read.
-        """
-        return standing.of(step) is SkillState.RUNNING and all(
-            standing.of(before) is SkillState.COMPLETED for before in self.requires.get(step, ())
+        depths: dict[SkillId, int] = {}
+        for step in missing:
+            self._measure(step.skill, standing, depths)
+        order = [step for step in self.steps(skill) if step in depths]
+        awaited = tuple(step for step in order if standing.of(step) is SkillState.RUNNING)
+        layers = (
+            tuple(step for step in order if depths[step] == depth and step not in awaited)
+            for depth in sorted(set(depths.values()))
         )
+        return (UnmetPrerequisites(missing, awaited, tuple(layer for layer in layers if layer)),)
 
-    def _follows(self, step: SkillId, others: Collection[SkillId]) -> bool:
-        """Return whether one of `others` must come directly before `step`."""
-        return any(before in others for before in self.requires.get(step, ()))
+    def _measure(self, step: SkillId, standing: Standing, depths: dict[SkillId, int]) -> int:
+        """Note, for an unmet step and each one before it, how many unmet layers lie before it."""
+        if step not in depths:
+            under_way = standing.of(step) is SkillState.RUNNING
+            before = [
+                self._measure(earlier, standing, depths)
+                for earlier in (() if under_way else self.requires.get(step, ()))
+                if standing.of(earlier) is not SkillState.COMPLETED
+            ]
+            # What is under way is read, not called: it makes no layer.
+            depths[step] = -1 if under_way else max(before, default=-1) + 1
+        return depths[step]
 
 
 NO_RULES = Rules(MappingProxyType({}))

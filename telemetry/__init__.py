@@ -16,7 +16,7 @@ from telemetry.recoveries import Recoveries, RecoveryInterceptor
 from telemetry.refusals import EventForm, as_span_event, record_refusal
 from telemetry.settings import TelemetrySettingError
 from telemetry.spans import RunSpans, record_response
-from telemetry.switch import Telemetry, start_telemetry
+from telemetry.switch import Telemetry, no_telemetry, start_telemetry
 from telemetry.tracing import TracingInterceptor
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "as_span_event",
     "caller_context",
     "current_trace",
+    "no_telemetry",
     "observe_audit_queue",
     "record_refusal",
     "record_response",

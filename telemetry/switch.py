@@ -99,20 +99,25 @@ def start_telemetry(
             close=_nothing,
         )
     if not settings.wanted:
-        return Telemetry(
-            NoOpTracerProvider(),
-            NoOpMeterProvider(),
-            traces=False,
-            metrics=False,
-            capture=False,
-            close=_nothing,
-        )
+        return no_telemetry()
     # Here and not at the top: the SDK and its exporters take 120 ms to import.
     from telemetry.setup import install, start  # noqa: PLC0415  see above
 
     telemetry = start(settings, say)
     install(telemetry)
     return telemetry
+
+
+def no_telemetry() -> Telemetry:
+    """Return telemetry that is off."""
+    return Telemetry(
+        NoOpTracerProvider(),
+        NoOpMeterProvider(),
+        traces=False,
+        metrics=False,
+        capture=False,
+        close=_nothing,
+    )
 
 
 def _nothing() -> None:

@@ -4,6 +4,7 @@ import doctest
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,12 +21,6 @@ VARYING = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|\d+\.\d{3} s|(?<=decision )\w{8}|"
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
-
-
-@dataclass(frozen=True)
-class Block:
-    language: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -123,6 +118,47 @@ def test_the_harness_configuration_starts_the_gateway(
             check=True,
         )
         assert "requires list-build-conventions" in seen.stdout
+
+
+def test_the_gateway_over_http_prints_what_a_harness_needs(
+    here: Path, environment: dict[str, str]
+) -> None:
+    (command,) = (block for block in blocks("sh") if "--http" in block)
+    gateway = subprocess.Popen(
+        shlex.split(command.replace(":8080", ":0")),
+        cwd=here,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with gateway:
+        assert gateway.stdout is not None
+        line = json.loads(gateway.stdout.readline())
+        gateway.terminate()
+    assert sorted(line) == ["agent", "run", "token", "url"]
+
+
+def test_a_run_with_a_model_asks_for_the_key_that_it_lacks(
+    here: Path, environment: dict[str, str]
+) -> None:
+    (command,) = (block for block in blocks("sh") if "--model" in block)
+    assert "`ANTHROPIC_API_KEY`" in run_shell(command, here, environment)
+
+
+def test_a_run_with_a_trace_goes_on_where_no_backend_listens(
+    here: Path, environment: dict[str, str]
+) -> None:
+    (command,) = (block for block in blocks("sh") if "OTEL_" in block)
+    printed = run_shell(command.replace("4318", "1"), here, environment)
+    assert "confirm with F10." in printed
+    assert "1 recovery" in printed
+
+
+def test_the_picture_shows_the_refusal_and_no_path_of_a_machine() -> None:
+    picture = (ROOT / "docs" / "refusal.svg").read_text(encoding="utf-8")
+    assert "which&#160;has&#160;not&#160;been" in picture
+    assert not re.search(r"/(home|root|Users|usr|tmp|var)/", picture)
 
 
 def test_every_file_that_the_readme_names_is_there() -> None:

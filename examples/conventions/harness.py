@@ -7,6 +7,7 @@ What it sees is printed, one JSON object a line.
 """
 
 import json
+import os
 import re
 import sys
 
@@ -39,10 +40,10 @@ def report(**seen: object) -> None:
 
 
 async def main(command: list[str]) -> None:
-    gateway = StdioServerParameters(command=command[0], args=command[1:])
+    gateway = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
     async with Client(stdio_client(gateway)) as client:
         tools = (await client.list_tools()).tools
-        arguments = {tool.name: list(tool.input_schema["properties"]) for tool in tools}
+        arguments = {tool.name: list(tool.input_schema.get("properties", {})) for tool in tools}
         report(tools=arguments)
         harness = Harness(client, any("ack" in names for names in arguments.values()))
         if first := await harness.call("get-build-convention", kind="console"):

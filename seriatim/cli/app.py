@@ -1,13 +1,14 @@
 """The command line's table of contents: each command's name, module, and first line of help."""
 
 import importlib
-from importlib.metadata import version
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
+import click
 import typer
 import typer.main
 from typer.core import TyperGroup
 
+from seriatim import __version__
 from seriatim.cli.voice import WRONG_USAGE, say
 
 COMMANDS: Final = {
@@ -27,8 +28,9 @@ class _Commands(TyperGroup):
     `run` and `gateway` need (mcp, pydantic-ai).
     """
 
-    # `Any`: typer keeps the classes of its parser private.
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
         module = importlib.import_module(f"seriatim.cli.{name}")
@@ -38,7 +40,7 @@ class _Commands(TyperGroup):
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"seriatim {version('seriatim')}")
+        typer.echo(f"seriatim {__version__}")
         raise typer.Exit
 
 

@@ -17,7 +17,7 @@ from seriatim.cli.opening import chosen_topology, sound_workspace
 from seriatim.cli.signals import Done, Interrupted, until_signalled
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.expansion import MissingVariableError
+from seriatim.runtime.expansion import MissingVariableError, expand
 from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
 from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
 from seriatim.runtime.plugins import InterceptorError
@@ -151,6 +151,7 @@ def gateway(
     chosen = chosen_topology(workspace, topology)
     ids = tuple(_agent(chosen, name) for name in names)
     place = _place(audit, workspace)
+    _expect_variables(workspace, chosen, ids)
     try:
         telemetry = start_telemetry(os.environ, otlp, say=say)
     except TelemetrySettingError as error:
@@ -162,7 +163,7 @@ def gateway(
     match ended:
         case Done(_Trouble(problem, hint)):
             stop(problem, hint=hint, code=FAILED)
-        case Done(None) | Interrupted():
+        case Done() | Interrupted():
             say(f"run {plan.run}: the gateway has stopped")
         case _:
             assert_never(ended)
@@ -184,7 +185,7 @@ async def _serve(plan: _Plan, telemetry: Telemetry) -> _Trouble | None:
                     audit=sink,
                     max_calls=plan.workspace.settings.max_calls or NO_LIMIT,
                     environ=os.environ,
-                    observers=Observers(),
+                    observers=Observers(telemetry),
                 ) as run,
             ):
                 for server, detail in run.servers.problems().items():
@@ -198,8 +199,6 @@ async def _serve(plan: _Plan, telemetry: Telemetry) -> _Trouble | None:
                         await _serve_http(run, front, spans, wire)
                     case _:
                         assert_never(plan.front)
-    except MissingVariableError as error:
-        return _Trouble(str(error), f"set `{error.variable}`")
     except InterceptorError as error:
         return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
     except AuditStoreError as error:
@@ -225,7 +224,11 @@ async def _serve_http(run: Run, front: _Http, spans: RunSpans, wire: Wire) -> No
         tasks.start_soon(serve_http, app, front.listener, ready)
         await ready.wait()
         say(f"run {run.id}: {', '.join(front.agents)} served at {url}")
-        await wire.write("".join(f"{line}\n" for line in lines))
+        try:
+            await wire.write("".join(f"{line}\n" for line in lines))
+        except BrokenPipeError:
+            # Nobody has the tokens, and nobody can ask for them again.
+            tasks.cancel_scope.cancel()
 
 
 def _agent(topology: Topology, name: str) -> AgentId:
@@ -263,7 +266,7 @@ def _listener(address: Address) -> socket.socket:
     try:
         return listen(address)
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
+        reason = (error.strerror or type(error).__name__).partition(" (")[0].lower()
         stop(
             f"cannot listen on `{escaped(address.host)}:{address.port}`: {reason}",
             hint="choose another address, or port 0 for any free one",
@@ -276,3 +279,15 @@ def _place(audit: str, workspace: Workspace) -> SqlitePlace:
         return chosen_place(audit, workspace.settings.audit, workspace.directory)
     except UnknownPlaceError as error:
         stop(error.message, hint=error.hint, code=WRONG_USAGE)
+
+
+def _expect_variables(
+    workspace: Workspace, topology: Topology, agents: tuple[AgentId, ...]
+) -> None:
+    """Leave when the definition of a needed server names a variable that is not set."""
+    skills = [skill for agent in agents for skill in topology.agents[agent].skills]
+    try:
+        for server in dict.fromkeys(skill.tool.server for skill in skills):
+            expand(workspace.servers[server], os.environ)
+    except MissingVariableError as error:
+        stop(str(error), hint=f"set `{error.variable}`", code=FAILED)

@@ -63,7 +63,7 @@ class Progress:
             case AgentSaid(agent, text):
                 self._line(agent, "says", self._cut(text))
             case CallIssued(call) | DelegationIssued(call):
-                self._line(call.scope.agent, "calls", f"{_name(call)} {self._arguments(call)}")
+                self._line(call.scope.agent, "calls", f"{self._name(call)} {self._arguments(call)}")
             case CallEnded(call, outcome, recovered):
                 self._ended(call, outcome, recovered=recovered)
             case DelegationEnded(call, outcome):
@@ -72,11 +72,12 @@ class Progress:
                 assert_never(event)
 
     def _ended(self, call: ToolCall, outcome: Outcome, *, recovered: bool) -> None:
-        agent, name = call.scope.agent, _name(call)
+        agent, name = call.scope.agent, self._name(call)
         text = text_of(call.skill, outcome)
         match outcome:
             case Refused():
-                self._line(agent, "REFUSED", f"{name}: {text}", typer.colors.YELLOW)
+                shown = f"{name}: {self._redactor.text(text)}"
+                self._line(agent, "REFUSED", shown, typer.colors.YELLOW)
             case Failed():
                 shown = f"{name}: {self._cut(text, self._hidden(call))}"
                 self._line(agent, "failed", shown, typer.colors.RED)
@@ -95,6 +96,10 @@ class Progress:
             word = typer.style(word, fg=colour, bold=True)
         self._write(f"{escaped(agent)}  {word}  {escaped(text)}".rstrip())
 
+    def _name(self, call: ToolCall) -> str:
+        # Redacted: a name that is no skill is whatever a model wrote.
+        return self._cut(call.skill)
+
     def _hidden(self, call: ToolCall) -> Collection[str]:
         skills = self._topology.agents[call.scope.agent].skills
         return next((skill.redact for skill in skills if skill.id == call.skill), ())
@@ -111,10 +116,6 @@ class Progress:
 
     def _cut(self, text: str, hidden: Collection[str] = ()) -> str:
         return _shortened(self._redactor.preview(text, hidden))
-
-
-def _name(call: ToolCall) -> str:
-    return _shortened(call.skill)
 
 
 def _shortened(text: str) -> str:

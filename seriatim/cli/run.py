@@ -20,7 +20,7 @@ from seriatim.cli.signals import Done, Interrupted, until_signalled
 from seriatim.cli.validate import Format
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.runtime.events import Count, Event, Tally
-from seriatim.runtime.expansion import MissingVariableError
+from seriatim.runtime.expansion import MissingVariableError, expand
 from seriatim.runtime.model_loop import Answered, CutOff, Ending, ModelFailed, run_topology
 from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
@@ -33,6 +33,7 @@ from seriatim.stores.rows import json_text
 from seriatim.topology import Topology, Workspace, as_text
 from seriatim.topology.settings import DEFAULT_CALLS
 from telemetry.settings import TelemetrySettingError
+from telemetry.spans import RunSpans
 from telemetry.switch import Telemetry, start_telemetry
 
 STDIN: Final = "-"
@@ -155,6 +156,7 @@ def run(
         place=_place(audit, workspace, run_id),
         max_calls=max_calls or workspace.settings.max_calls or DEFAULT_CALLS,
     )
+    _expect_variables(plan)
     try:
         telemetry = start_telemetry(os.environ, otlp, say=say)
     except TelemetrySettingError as error:
@@ -186,7 +188,7 @@ async def _play(plan: _Plan, telemetry: Telemetry) -> _Result | _Trouble:
                 audit=sink,
                 max_calls=plan.max_calls,
                 environ=os.environ,
-                observers=Observers(),
+                observers=Observers(telemetry),
             ) as run,
         ):
             for server, detail in run.servers.problems().items():
@@ -197,9 +199,8 @@ async def _play(plan: _Plan, telemetry: Telemetry) -> _Result | _Trouble:
                 tally(event)
                 progress(event)
 
-            ending = await run_topology(run, plan.models, plan.task, tell)
-    except MissingVariableError as error:
-        return _Trouble(str(error), f"set `{error.variable}`")
+            spans = RunSpans(telemetry.tracer_provider)
+            ending = await run_topology(run, plan.models, plan.task, spans, tell)
     except InterceptorError as error:
         return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
     except AuditStoreError as error:
@@ -209,7 +210,9 @@ async def _play(plan: _Plan, telemetry: Telemetry) -> _Result | _Trouble:
 
 def _task(text: str) -> str:
     if text == STDIN:
-        text = typer.get_text_stream("stdin", errors="replace").read()
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+        text = sys.stdin.read()
     if not text.strip():
         stop(
             "the input is empty",
@@ -234,6 +237,17 @@ def _place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
     except AuditStoreError as error:
         stop(error.message, hint=error.hint or "place it elsewhere with `--audit`", code=FAILED)
     return place
+
+
+def _expect_variables(plan: _Plan) -> None:
+    """Leave when the definition of a needed server names a variable that is not set."""
+    agents = plan.topology.agents.values()
+    needed = {skill.tool.server: None for agent in agents for skill in agent.skills}
+    try:
+        for server in needed:
+            expand(plan.workspace.servers[server], os.environ)
+    except MissingVariableError as error:
+        stop(str(error), hint=f"set `{error.variable}`", code=FAILED)
 
 
 def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
@@ -294,7 +308,8 @@ def _print(run: RunId, ending: Ending, agents: Mapping[AgentId, Count], format_:
             counts = {agent: asdict(count) for agent, count in agents.items()}
             typer.echo(json_text({"run": run, "text": text, "agents": counts}))
         case "text" if not isinstance(ending, ModelFailed):
-            typer.echo(_printable(text))
+            # In colour, in the sense that nothing is taken out on the way to a file or a pipe.
+            typer.echo(_printable(text), color=True)
         case "text":
             pass
         case _:

@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -54,21 +55,35 @@ def python(script: Path, command: Command) -> Command:
     return Command((sys.executable, str(script), *command.words), shown)
 
 
-async def run(command: Command) -> Printed:
-    """Run a command to its end.
+async def perform(commands: Iterable[Command]) -> dict[Command, Printed]:
+    """Run commands to their end, side by side.
 
     Raises:
-        DemoError: when it fails, or takes too long.
+        DemoError: when one fails, or takes too long.
 
     """
-    with anyio.move_on_after(SECONDS):
-        ended = await anyio.run_process(command.words, check=False, env=_environment())
-        printed = Printed(ended.stdout.decode(), ended.stderr.decode())
-        if ended.returncode == 0:
-            return printed
-        said = (printed.stderr + printed.stdout).strip() or "nothing"
-        raise DemoError(f"`{command.shown}` left with exit code {ended.returncode}, saying\n{said}")
-    raise DemoError(f"`{command.shown}` had not ended after {SECONDS:g} seconds")
+    printed: dict[Command, Printed] = {}
+    problems: list[str] = []
+
+    async def run(command: Command) -> None:
+        with anyio.move_on_after(SECONDS):
+            ended = await anyio.run_process(command.words, check=False, env=_environment())
+            output = Printed(ended.stdout.decode(), ended.stderr.decode())
+            if ended.returncode == 0:
+                printed[command] = output
+            else:
+                said = (output.stderr + output.stdout).strip() or "nothing"
+                left = f"left with exit code {ended.returncode}, saying\n{said}"
+                problems.append(f"`{command.shown}` {left}")
+            return
+        problems.append(f"`{command.shown}` had not ended after {SECONDS:g} seconds")
+
+    async with anyio.create_task_group() as tasks:
+        for command in commands:
+            tasks.start_soon(run, command)
+    if problems:
+        raise DemoError("\n\n".join(problems))
+    return printed
 
 
 def _environment() -> dict[str, str]:

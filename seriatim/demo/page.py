@@ -1,5 +1,6 @@
 """How the demo looks: prose fits the terminal, and what a command printed stands as it was."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -48,13 +49,13 @@ class Page:
             self._verbatim(line, "green" if line.startswith("+") else "")
         self._console.print()
 
-    def table(self, head: tuple[str, str, str], rows: list[tuple[str, int, int]]) -> None:
-        """Write rows of two figures each, under a head."""
-        widest = max(len(name) for name, _, _ in rows)
-        first, second = len(head[1]), len(head[2])
-        self._verbatim(f"{head[0]:<{widest}}  {head[1]}  {head[2]}", "bold")
-        for name, left, right in rows:
-            self._verbatim(f"{name:<{widest}}  {left:>{first}}  {right:>{second}}", "")
+    def table(self, heads: Sequence[str], rows: Mapping[str, Sequence[int]]) -> None:
+        """Write named rows of figures, one under each head."""
+        widest = max(len(name) for name in rows)
+        self._verbatim("  ".join([" " * widest, *heads]), "bold")
+        for name, figures in rows.items():
+            cells = [f"{figure:>{len(head)}}" for head, figure in zip(heads, figures, strict=True)]
+            self._verbatim("  ".join([f"{name:<{widest}}", *cells]), "")
         self._console.print()
 
     def refusal(self, text: str) -> None:

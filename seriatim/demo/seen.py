@@ -1,25 +1,16 @@
-"""What the demo's commands printed, as data: rows of the audit log, and what a harness saw."""
+"""What the demo's commands did, as data: what the audit log has, and what a harness saw."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, final
+from pathlib import Path
+from typing import TypeAlias, final
 
 from pydantic import TypeAdapter, ValidationError
 
+from interceptors import AuditRecord
 from seriatim.demo.commands import DemoError
-
-Line = TypeVar("Line")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The fields of an audit row that the demo's claims rest on."""
-
-    skill: str
-    policy_decision: str
-    outcome: str
-    reason: str | None
+from seriatim.stores.audit_log import open_audit_log
+from seriatim.stores.errors import AuditStoreError
 
 
 @final
@@ -52,14 +43,18 @@ class Visit:
     calls: tuple[Called, ...]
 
 
-def rows_of(text: str) -> list[Row]:
-    """Return the rows that `seriatim logs --format json` printed.
+def recorded(log: Path, run: str) -> list[AuditRecord]:
+    """Return the rows that an audit log has of a run.
 
     Raises:
-        DemoError: when a line is no row.
+        DemoError: when it cannot be read.
 
     """
-    return _lines(text, TypeAdapter(Row))
+    try:
+        with open_audit_log(log) as reader:
+            return reader.records({"run": run}, until=reader.end())
+    except AuditStoreError as error:
+        raise DemoError(error.message) from error
 
 
 def visit_of(text: str) -> Visit:
@@ -69,20 +64,19 @@ def visit_of(text: str) -> Visit:
         DemoError: when a line is nothing that it prints.
 
     """
-    seen: Iterable[Seen] = _lines(text, TypeAdapter[Seen](Seen))
     schemas: dict[str, list[str]] = {}
     calls: list[Called] = []
-    for line in seen:
-        match line:
+    for line in text.splitlines():
+        match _seen(line):
             case Listed(tools):
                 schemas |= tools
-            case Called():
-                calls.append(line)
+            case Called() as called:
+                calls.append(called)
     return Visit(schemas, tuple(calls))
 
 
-def _lines(text: str, adapter: TypeAdapter[Line]) -> list[Line]:
+def _seen(line: str) -> Seen:
     try:
-        return [adapter.validate_json(line) for line in text.splitlines() if line.strip()]
+        return TypeAdapter[Seen](Seen).validate_json(line)
     except ValidationError as error:
-        raise DemoError(f"a command printed a line that is not understood:\n{error}") from error
+        raise DemoError(f"the harness printed a line that is not understood: {line}") from error

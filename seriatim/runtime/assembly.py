@@ -9,30 +9,40 @@ from interceptors import (
     NotGranted,
     Outcome,
     PermissionInterceptor,
-    Permit,
     PrerequisiteInterceptor,
     Refusal,
     Refused,
     Rules,
     Scope,
+    SkillId,
     TierPolicy,
     ToolCall,
     ToolRef,
     Via,
     compose,
+    no_trace,
 )
 from seriatim.runtime.dispatch import GovernedAgent
 from seriatim.runtime.plugins import make_interceptor
 from seriatim.runtime.run import Run
-from seriatim.topology.models import Agent, Effect, Skill
+from seriatim.topology.models import Agent
+from seriatim.topology.permits import permit_of
+from telemetry import (
+    ExecutionTimer,
+    ExecutionTimes,
+    MetricsInterceptor,
+    RecoveryInterceptor,
+    TracingInterceptor,
+    current_trace,
+)
 
 
 def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
     """Compose the chains of one agent in one run.
 
-    The order, outermost first: what observes (tracing), audit, the user's outer interceptors,
-    prerequisites, permission, the user's inner interceptors, execution. An agent without rules
-    gets a chain without the prerequisite interceptor.
+    The order, outermost first: telemetry, audit, the user's outer interceptors, prerequisites,
+    permission, the user's inner interceptors, execution. What is off, or has no rules to judge by,
+    is not composed.
 
     Raises:
         InterceptorError: when a user's interceptor cannot be had.
@@ -40,14 +50,17 @@ def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
     """
     fail_open = run.workspace.settings.fail == "open"
     rules = Rules(agent.requires)
-    skills = {skill.id: skill for skill in agent.skills}
-    recorded = [*run.observers.interceptors, _audit(run, agent, fail_open=fail_open)]
-    gate: list[Interceptor] = []
+    times = ExecutionTimes()
+    recorded = [*_telemetry(run, agent, times), *run.observers.watches, _audit(run, agent)]
+    chain = [*recorded, *_users(run, "outer")]
     if rules:
-        gate.append(PrerequisiteInterceptor(rules, fail_open=fail_open))
-    permits = {skill.id: _permit(run, skill) for skill in agent.skills}
-    gate.append(PermissionInterceptor(TierPolicy(permits, agent.scopes), fail_open=fail_open))
+        chain.append(PrerequisiteInterceptor(rules, fail_open=fail_open))
+    chain.append(PermissionInterceptor(_policy(run, agent), fail_open=fail_open))
+    chain += _users(run, "inner")
+    if run.observers.telemetry.metrics:
+        chain.append(ExecutionTimer(times))
     execution = Execution(run.servers, {skill.id: skill.timeout for skill in agent.skills})
+    skills = {skill.id: skill for skill in agent.skills}
     return GovernedAgent(
         scope=Scope(run.id, agent.id),
         via=via,
@@ -55,21 +68,61 @@ def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
         rules=rules,
         ledger=run.ledger,
         allowance=run.allowance,
-        chain=compose([*recorded, *_users(run, "outer"), *gate, *_users(run, "inner")], execution),
+        chain=compose(chain, execution),
         not_granted=compose(recorded, _refusing(NotGranted(tuple(skills)))),
         over_limit=compose(recorded, _refusing(LimitReached(run.allowance.limit))),
     )
 
 
-def _audit(run: Run, agent: Agent, *, fail_open: bool) -> AuditInterceptor:
+def _telemetry(run: Run, agent: Agent, times: ExecutionTimes) -> list[Interceptor]:
+    telemetry = run.observers.telemetry
+    observing: list[Interceptor] = []
+    if telemetry.traces:
+        observing.append(
+            TracingInterceptor(
+                run.redactor,
+                hidden=_hidden(agent),
+                capture=telemetry.capture,
+                tracer_provider=telemetry.tracer_provider,
+            )
+        )
+    if telemetry.enabled:
+        observing.append(RecoveryInterceptor(run.recoveries))
+    if telemetry.metrics:
+        observing.append(MetricsInterceptor(run.names, times, telemetry.meter_provider))
+    return observing
+
+
+def _audit(run: Run, agent: Agent) -> AuditInterceptor:
     return AuditInterceptor(
         run.audit,
         run.topology.name,
         run.redactor,
-        hidden={skill.id: skill.redact for skill in agent.skills if skill.redact},
-        current_trace=run.observers.current_trace,
-        fail_open=fail_open,
+        hidden=_hidden(agent),
+        current_trace=current_trace if run.observers.telemetry.traces else no_trace,
+        fail_open=run.workspace.settings.fail == "open",
     )
+
+
+def _hidden(agent: Agent) -> dict[SkillId, frozenset[str]]:
+    return {skill.id: skill.redact for skill in agent.skills if skill.redact}
+
+
+def _policy(run: Run, agent: Agent) -> TierPolicy:
+    permits = {
+        skill.id: permit_of(
+            skill,
+            run.workspace.servers[skill.tool.server],
+            annotated_read_only=_annotated_read_only(run, skill.tool),
+        )
+        for skill in agent.skills
+    }
+    return TierPolicy(permits, agent.scopes)
+
+
+def _annotated_read_only(run: Run, tool: ToolRef) -> bool:
+    listed = run.servers.tools(tool.server).get(tool.name)
+    return bool(listed and listed.annotations and listed.annotations.read_only_hint)
 
 
 def _users(run: Run, position: str) -> list[Interceptor]:
@@ -79,26 +132,6 @@ def _users(run: Run, position: str) -> list[Interceptor]:
         for setting in settings
         if setting.position == position
     ]
-
-
-def _permit(run: Run, skill: Skill) -> Permit:
-    tool = skill.tool
-    server = run.workspace.servers[tool.server]
-    own = tool.name in server.tool_tiers
-    return Permit(
-        tier=server.tool_tiers.get(tool.name, server.tier),
-        subject=f"tool {tool.name} of server {server.id}" if own else f"server {server.id}",
-        required_scopes=skill.required_scopes,
-        reads_only=_reads_only(run, tool, server.effects.get(tool.name, Effect.UNDECLARED)),
-    )
-
-
-def _reads_only(run: Run, tool: ToolRef, declared: Effect) -> bool:
-    """Return what the workspace declares of a tool, else what its server says of it."""
-    if declared is not Effect.UNDECLARED:
-        return declared is Effect.READ
-    listed = run.servers.tools(tool.server).get(tool.name)
-    return bool(listed and listed.annotations and listed.annotations.read_only_hint)
 
 
 def _refusing(refusal: Refusal) -> Handler:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Final, TypeAlias, assert_never, final
 
 import anyio
@@ -24,6 +23,7 @@ from interceptors import (
     ServerProtocolError,
     ServerUnavailableError,
 )
+from seriatim import __version__
 from seriatim.runtime.expansion import MissingVariableError
 from seriatim.runtime.link import Link
 from seriatim.runtime.wire import send_call, was_lost
@@ -80,8 +80,6 @@ class Connection:
         self.state: Connected | Unavailable = Unavailable("it was not started")
         self.settled: Final = anyio.Event()
         """Set when the server answers, or will not."""
-        self.finished: Final = anyio.Event()
-        """Set when nothing of the connection is left."""
 
     async def run(self) -> None:
         """Own the connection from its start to its end; raises nothing but cancellation."""
@@ -98,7 +96,6 @@ class Connection:
             self.state = Unavailable(error.detail)
         finally:
             self.settled.set()
-            self.finished.set()
 
     def stop(self) -> None:
         """Make `run` let go of the server and end."""
@@ -127,7 +124,7 @@ class Connection:
     async def _keep(self, link: Link, greet: Greeting, deadline: float) -> str:
         """Reach the server, stay until it ends or `stop` is called, and return why it is over."""
         problem = "it was stopped"
-        client = Implementation(name="seriatim", version=version("seriatim"))
+        client = Implementation(name="seriatim", version=__version__)
         with anyio.CancelScope(deadline=deadline) as patience:
             try:
                 async with (

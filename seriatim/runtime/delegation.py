@@ -28,12 +28,14 @@ from interceptors import (
     ToolResult,
     Via,
     new_id,
+    no_trace,
 )
 from seriatim.runtime.dispatch import Request
 from seriatim.runtime.events import DelegationEnded, DelegationIssued, Listener
 from seriatim.runtime.providers import ModelError
 from seriatim.runtime.run import Run
 from seriatim.topology.models import Agent
+from telemetry import current_trace
 
 Ask: TypeAlias = Callable[[str], Awaitable[str]]
 """Takes a task to an agent's answer; raises `ModelError` when its model gives none."""
@@ -72,7 +74,7 @@ class Delegation:
             run.topology.name,
             run.redactor,
             hidden={},
-            current_trace=run.observers.current_trace,
+            current_trace=current_trace if run.observers.telemetry.traces else no_trace,
             fail_open=run.workspace.settings.fail == "open",
         )
 

@@ -73,6 +73,7 @@ class Allowance:
 
     Args:
         limit: calls that the run may make; `NO_LIMIT` for any number.
+
     """
 
     def __init__(self, limit: int) -> None:

@@ -54,7 +54,9 @@ class _Client(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
-            return _fault(request, 502, f"cannot be reached: {error or type(error).__name__}")
+            return _fault(
+                request, 502, f"no answer over HTTP: {str(error) or type(error).__name__}"
+            )
         if response.is_success or response.has_redirect_location:
             return response
         try:

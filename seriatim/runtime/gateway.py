@@ -7,7 +7,6 @@ or, over stdio, the one registration of the process. So both eras of MCP are ser
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any, Final, TypeAlias, TypeVar
 
 import mcp_types
@@ -19,6 +18,7 @@ from opentelemetry.context import Context
 from starlette.requests import Request as HttpRequest
 
 from interceptors import CallId, JsonObject, no_progress
+from seriatim import __version__
 from seriatim.runtime.dispatch import Request, governed_mcp_call
 from seriatim.runtime.registrations import Registration, Registrations
 from seriatim.runtime.render import to_mcp
@@ -75,7 +75,7 @@ def _gateway(
 
     server: Gateway = Server(
         "seriatim",
-        version=version("seriatim"),
+        version=__version__,
         # Without it the SDK lists the tools before every call of the modern era, which costs more
         # than all the rest of the call.
         get_tool_input_schema=input_schema,

@@ -140,13 +140,16 @@ class _Server(uvicorn.Server):
 def _guard(address: Address) -> TransportSecuritySettings:
     """Return which `Host` and `Origin` are let in.
 
-    So that no web page can reach us by a name of its own that leads here. On a wildcard address any `Host` may be right, and the token alone decides.
+    So that no web page can reach us by a name of its own that leads here. On a wildcard address any
+    `Host` may be right, and the token alone decides.
     """
-    hosts = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host)])
+    names = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host)])
+    # A client leaves out the port where it is 80.
+    hosts = [host for name in names for host in (name, f"{name}:*")]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=not address.is_wildcard,
-        allowed_hosts=[f"{host}:*" for host in hosts],
-        allowed_origins=[f"http://{host}:*" for host in hosts],
+        allowed_hosts=hosts,
+        allowed_origins=[f"http://{host}" for host in hosts],
     )
 
 

@@ -63,12 +63,13 @@ Ending: TypeAlias = Answered | CutOff | ModelFailed
 
 
 async def run_topology(
-    run: Run, models: Mapping[AgentId, ChosenModel], task: str, tell: Listener
+    run: Run, models: Mapping[AgentId, ChosenModel], task: str, spans: RunSpans, tell: Listener
 ) -> Ending:
     """Give the root agent its task, and return how the run ended.
 
     Args:
         models: the model of each agent of the topology.
+        spans: opens the spans of agents and of their requests to models.
         tell: told of all that happens.
 
     Raises:
@@ -76,9 +77,9 @@ async def run_topology(
 
     """
     watch = CallWatch(tell)
-    watched = replace(run.observers, interceptors=(*run.observers.interceptors, watch))
+    watched = replace(run.observers, watches=(*run.observers.watches, watch))
     run = replace(run, observers=watched)
-    root = _conversation(run, run.topology.root, models, RunSpans(), tell)
+    root = _conversation(run, run.topology.root, models, spans, tell)
     async with AsyncExitStack() as clients:
         for chosen in models.values():
             await clients.enter_async_context(chosen.model)
@@ -120,8 +121,8 @@ def _conversation(
 class Conversation:
     """What one agent and its model have said to each other; lives as long as the run.
 
-    Each task continues it, so that what the agent has seen stays in its context. One task at a
-    time: whoever gives the second waits for the end of the first.
+    Each task continues it, so that what the agent has seen stays in its context. It takes one task
+    at a time: only the parent gives tasks, and its skill executor queues them.
     """
 
     def __init__(

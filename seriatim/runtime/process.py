@@ -35,6 +35,10 @@ REAPING: Final = 2.0
 """Seconds in which the death of a killed process is seen; only an unkillable one uses them up."""
 POLL: Final = 0.01
 """Seconds between two looks at a process that is about to end."""
+WATCH: Final = 0.05
+"""Seconds between two looks at a process that should go on."""
+DRAIN: Final = 0.2
+"""Seconds in which the last words of a process that has ended are read."""
 
 _Pipe = TypeVar("_Pipe", bound=AsyncResource)
 
@@ -69,6 +73,8 @@ class ServerProcess:
         self._log: Final = log
         self._logged: Final = anyio.Event()
         self._ended: Final = anyio.Event()
+        self._reading: Final = anyio.CancelScope()
+        self._leaving = False
         self._noise = b""
         self._fate = ""
 
@@ -96,7 +102,7 @@ class ServerProcess:
             # lose sight of a running process.
             with anyio.CancelScope(shield=True):
                 process = await anyio.open_process(
-                    self._command, env=self._environment, cwd=self._cwd, start_new_session=True
+                    self._command, env=self._environment, cwd=str(self._cwd), start_new_session=True
                 )
             received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
             outgoing, to_send = anyio.create_memory_object_stream[SessionMessage]()
@@ -105,8 +111,10 @@ class ServerProcess:
                     tasks.start_soon(self._read, process, received)
                     tasks.start_soon(self._write, process, to_send)
                     tasks.start_soon(self._keep_log, process)
+                    tasks.start_soon(self._watch, process)
                     yield incoming, outgoing
                 finally:
+                    self._leaving = True
                     with anyio.CancelScope(shield=True):
                         # Once it has ended, its process group's number may be somebody else's.
                         if not self._ended.is_set():
@@ -123,7 +131,8 @@ class ServerProcess:
         # The fate is known before the stream closes, so that whoever waits for an answer can say
         # why there will be none.
         async with received:
-            with suppress(*GONE, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+            ends = (*GONE, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound)
+            with self._reading, suppress(*ends):
                 stdout = BufferedByteReceiveStream(_present(process.stdout))
                 while True:
                     line = await stdout.receive_until(b"\n", LONGEST_LINE)
@@ -159,8 +168,17 @@ class ServerProcess:
         finally:
             self._logged.set()
 
+    async def _watch(self, process: Process) -> None:
+        """Stop reading when the process is gone, though what it started may hold its pipes open."""
+        while process.returncode is None:  # noqa: ASYNC110  see `_exited`
+            await anyio.sleep(WATCH)
+        await anyio.sleep(DRAIN)
+        self._reading.cancel()
+
     async def _bury(self, process: Process) -> None:
         """End what is left of a server that has fallen silent, and say what became of it."""
+        if self._leaving:
+            return
         with anyio.CancelScope(shield=True):
             by_itself = await self._end(process)
             self._fate = _fate(process.returncode) if by_itself else "closed its pipes"
@@ -186,8 +204,10 @@ def _repaired(line: bytes) -> tuple[SessionMessage, ...]:
         message: Any = json.loads(line.decode(errors="replace"))
     except (ValueError, RecursionError):
         return ()
+    # Half a character, which JSON can write and no text can hold, becomes a question mark.
+    text = json.dumps(message, ensure_ascii=False).encode(errors="replace")
     with suppress(ValueError):
-        return (SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False)),)
+        return (SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False)),)
     match message:
         case {"method": _}:
             return ()
@@ -217,7 +237,7 @@ async def _exited(process: Process, limit: float) -> bool:
     these may live on in what it started.
     """
     with anyio.move_on_after(limit):
-        while process.returncode is None:  # noqa: ASYNC110  there is no event to wait for, see above
+        while process.returncode is None:  # noqa: ASYNC110  no event tells it, see above
             await anyio.sleep(POLL)
     return process.returncode is not None
 

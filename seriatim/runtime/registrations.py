@@ -73,6 +73,7 @@ class Registrations:
     def __init__(self) -> None:
         self._by_digest: Final[dict[bytes, _Entry]] = {}
         self._by_id: Final[dict[str, Registration]] = {}
+        self._schemas: Final[dict[str, Mapping[str, Any]]] = {}
 
     def add(self, registration: Registration) -> str:
         """Return the token of a new registration; nobody can ask for it a second time."""
@@ -80,6 +81,7 @@ class Registrations:
         digest = _digest(token)
         self._by_digest[digest] = _Entry(digest, registration)
         self._by_id[registration.id] = registration
+        self._schemas.update((tool.name, tool.input_schema) for tool in registration.tools)
         return token
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -111,11 +113,7 @@ class Registrations:
 
         The agents of a gateway share one workspace, in which a skill id means one tool.
         """
-        for registration in self._by_id.values():
-            for tool in registration.tools:
-                if tool.name == name:
-                    return tool.input_schema
-        return None
+        return self._schemas.get(name)
 
 
 def _digest(token: str) -> bytes:

@@ -1,9 +1,9 @@
 """A run: one execution of a topology, and all that its agents share."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, final
 
 import anyio
@@ -16,12 +16,11 @@ from interceptors import (
     MemoryLedger,
     Redactor,
     RunId,
-    TraceIds,
-    no_trace,
 )
 from seriatim.runtime.dispatch import Allowance
 from seriatim.runtime.servers import RunningServers, open_servers
 from seriatim.topology.models import Topology, Workspace
+from telemetry import KnownNames, Recoveries, Telemetry, no_telemetry
 
 RUN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """The shape of a run id that somebody gives (DESIGN.md, section 7)."""
@@ -30,22 +29,27 @@ RUN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 @final
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """What watches the calls of a run from outside; empty while telemetry is off.
+    """What watches the calls of a run from outside.
 
     Attributes:
-        interceptors: stand outermost, the first outside the second.
-        current_trace: returns the ids of the span under which a call is recorded.
+        telemetry: where spans and metrics go; nothing is composed for what is off.
+        watches: interceptors that only look, the first outside the second; inside telemetry's.
 
     """
 
-    interceptors: tuple[Interceptor, ...] = ()
-    current_trace: Callable[[], tuple[TraceIds, ...]] = no_trace
+    telemetry: Telemetry = field(default_factory=no_telemetry)
+    watches: tuple[Interceptor, ...] = ()
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the agents of one run share."""
+    """What the agents of one run share.
+
+    Attributes:
+        names: the names that metrics may bear.
+
+    """
 
     id: RunId
     workspace: Workspace
@@ -56,6 +60,8 @@ class Run:
     redactor: Redactor
     allowance: Allowance
     observers: Observers
+    names: KnownNames
+    recoveries: Recoveries
 
 
 @asynccontextmanager
@@ -84,6 +90,8 @@ async def open_run(
     needed = {skill.tool.server for agent in agents for skill in topology.agents[agent].skills}
     definitions = [server for server in workspace.servers.values() if server.id in needed]
     ledger = MemoryLedger()
+    names = _names(topology, workspace)
+    recoveries = Recoveries(names, observers.telemetry.meter_provider)
     async with open_servers(definitions, environ, workspace.directory) as servers:
         try:
             yield Run(
@@ -96,7 +104,16 @@ async def open_run(
                 redactor=Redactor(servers.secrets, workspace.settings.redact),
                 allowance=Allowance(max_calls),
                 observers=observers,
+                names=names,
+                recoveries=recoveries,
             )
         finally:
+            recoveries.end(run)
             with anyio.CancelScope(shield=True):
                 await ledger.forget(run)
+
+
+def _names(topology: Topology, workspace: Workspace) -> KnownNames:
+    """Return the names that metrics may bear: of skills, and of users' interceptors as rules."""
+    skills = {skill.id for agent in topology.agents.values() for skill in agent.skills}
+    return KnownNames(skills | {setting.use for setting in workspace.settings.interceptors})

@@ -111,8 +111,9 @@ async def open_servers(
             except Exception as error:  # noqa: BLE001  raised below: a task group would wrap it
                 raised.append(error)
             finally:
-                await _stop(connections.values())
-                tasks.cancel_scope.cancel()
+                for connection in connections.values():
+                    connection.stop()
+                tasks.cancel_scope.deadline = anyio.current_time() + STOP_LIMIT
     for each in raised:
         raise each
 
@@ -163,14 +164,6 @@ def _expansion(
         return expand(definition, environ)
     except MissingVariableError as error:
         return error
-
-
-async def _stop(connections: Iterable[Connection]) -> None:
-    for connection in connections:
-        connection.stop()
-    with anyio.move_on_after(STOP_LIMIT, shield=True):
-        for connection in connections:
-            await connection.finished.wait()
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def claimed_stdout() -> Iterator[Wire]:
 
 
 async def serve_stdio(gateway: Gateway, wire: Wire) -> None:
-    """Serve the client at stdin until it closes it or leaves; calls in flight are cancelled then."""
+    """Serve the client at stdin until it leaves; calls in flight are cancelled then."""
     # The SDK iterates over its stdin, and writes and flushes its stdout, no more.
     stdin = cast("anyio.AsyncFile[str]", _lines(STDIN))
     stdout = cast("anyio.AsyncFile[str]", wire)

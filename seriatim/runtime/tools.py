@@ -1,7 +1,7 @@
 """The tools that an agent sees, the same under both executors."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 import mcp_types
 
@@ -12,18 +12,31 @@ ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The input schema of a tool that its server does not list: the server will judge the arguments."""
 
 
+class Listings(Protocol):
+    """Knows what servers list; `RunningServers` does."""
+
+    def tools(self, server: str) -> Mapping[str, mcp_types.Tool]:
+        """Return a server's tools by name; none for one that is not available."""
+        ...
+
+
 def advertised_tools(run: Run, agent: Agent) -> tuple[mcp_types.Tool, ...]:
-    """Return one tool for each skill of the agent, under the skill's id and in the skills' order.
+    """Return the tools of an agent in a run; see `tools_of`."""
+    return tools_of(run.servers, agent.skills)
+
+
+def tools_of(servers: Listings, skills: Iterable[Skill]) -> tuple[mcp_types.Tool, ...]:
+    """Return one tool for each skill, under the skill's id and in the order of the skills.
 
     Everything else is as the server says, except that arguments which the skill fixes are left out
     of the input schema. A tool that its server does not list, because it is not available or does
     not know it, has the skill's description, and takes any object.
     """
-    return tuple(_advertised(run, skill) for skill in agent.skills)
+    return tuple(_advertised(servers, skill) for skill in skills)
 
 
-def _advertised(run: Run, skill: Skill) -> mcp_types.Tool:
-    listed = run.servers.tools(skill.tool.server).get(skill.tool.name)
+def _advertised(servers: Listings, skill: Skill) -> mcp_types.Tool:
+    listed = servers.tools(skill.tool.server).get(skill.tool.name)
     if listed is None:
         return mcp_types.Tool(
             name=skill.id, description=skill.description, input_schema=dict(ANY_OBJECT)

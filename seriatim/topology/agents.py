@@ -20,12 +20,7 @@ _EXECUTORS: Final[Mapping[str, Literal["model", "harness"]]] = {
 
 
 class AgentReader:
-    """Reads the agents of one topology.
-
-    Attributes:
-        agents: those read so far, by id; children stand after their parents.
-
-    """
+    """Reads the agents of one topology, and knows which ids are taken."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue: Final = catalogue
@@ -37,12 +32,15 @@ class AgentReader:
         archetypes = self._archetypes(fields)
         unresolved = bool(fields.entries("archetype")) and not archetypes
         grants = self._grants(fields, archetypes, unresolved=unresolved)
+        # SwarmKit writes an archetype's executor beside its `defaults`, all else within them.
         layers = (fields, *(archetype.defaults for archetype in archetypes))
-        scopes = _scopes((*layers, *(archetype.whole for archetype in archetypes)))
+        every = (*layers, *(archetype.whole for archetype in archetypes))
+        scopes = _scopes(every)
         order = Order(fields, grants, scopes, self._catalogue)
         order.check()
         _refuse_near_misses(fields)
         model = _merged([layer.section("model") for layer in layers])
+        executor = _merged([layer.section("executor") for layer in every])
         return Agent(
             id=AgentId(name),
             role=fields.text("role") or role,
@@ -53,9 +51,7 @@ class AgentReader:
             models=_models(model),
             prompt=_prompt(layers),
             children=self._children(fields, grants),
-            executor=_merged(
-                [f.section("executor") for f in (fields, *(a.whole for a in archetypes), *layers)]
-            ).choice("kind", _EXECUTORS, "model"),
+            executor=executor.choice("kind", _EXECUTORS, "model"),
         )
 
     def _identified(self, fields: Fields) -> str:

@@ -95,7 +95,7 @@ def _directory(path: Path) -> Layout:
         raise NothingToValidateError(
             f"`{path}` holds no `workspace.yaml`",
             "a workspace is a directory with `workspace.yaml`, `topologies/`, `archetypes/` and "
-            "`skills/`, or one file that holds a topology",
+            "`skills/`; if one file holds all, give that file",
         )
     problems: list[Problem] = []
     top = _of_kind("Workspace", read(manifests[0], manifests[0].name), problems)
@@ -110,6 +110,8 @@ def _directory(path: Path) -> Layout:
         message = "the workspace has no topology"
         hint = "put a topology into `topologies/`"
         problems.append(warning("workspace.no-topology", message, top.root.at, hint))
+    for document in [top, *topologies]:
+        _refuse_settings(Fields(document.root, problems))
     roots = [*(document.root for document in settings), MapNode(top.root.at, {})]
     return Layout(
         directory=path.absolute(),
@@ -127,6 +129,14 @@ def _directory(path: Path) -> Layout:
         files=len(documents),
         problems=problems,
     )
+
+
+def _refuse_settings(fields: Fields) -> None:
+    """Note our settings in a file of SwarmKit's, where they would be passed over."""
+    for entry in fields.entries("seriatim"):
+        message = "the settings under `seriatim` do not count here"
+        hint = "move them to a file `seriatim.yaml` beside `workspace.yaml`"
+        fields.problems.append(error("settings.misplaced", message, entry.key.at, hint))
 
 
 def _present(directory: Path, stem: str) -> list[Path]:

@@ -48,6 +48,7 @@ class Order:
     def __init__(
         self, fields: Fields, grants: Grants, scopes: frozenset[str], catalogue: Catalogue
     ) -> None:
+        self._agent: Final = fields.any_text("id")
         self._problems: Final[list[Problem]] = fields.problems
         self._grants: Final = grants
         self._scopes: Final = scopes
@@ -122,7 +123,7 @@ class Order:
         if skill not in self._grants.held:
             if not self._grants.complete:
                 return
-            message = f"this agent does not hold the skill `{skill}`"
+            message = f"agent `{self._agent}` does not hold the skill `{skill}`"
             if skill in self._catalogue.skills.known:
                 hint = f"add `{skill}` to the agent's skills, or take it out of the rule"
             else:
@@ -173,7 +174,7 @@ class Order:
                 for reason, hint in self._denial(SkillId(step.text)):
                     dead = (guarded, *dependants(guarded, self.requires))
                     message = (
-                        f"this agent may never call `{step.text}` ({reason}), "
+                        f"agent `{self._agent}` may never call `{step.text}` ({reason}), "
                         f"so {listing(dead)} can never run"
                     )
                     related = (

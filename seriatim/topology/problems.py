@@ -32,6 +32,7 @@ Code: TypeAlias = Literal[
     "schema.type-mismatch",
     "server.duplicate-id",
     "settings.bad-value",
+    "settings.misplaced",
     "settings.unknown-key",
     "skill.bad-id",
     "skill.duplicate-id",
@@ -57,7 +58,7 @@ class Severity(Enum):
 
 
 @final
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Location:
     """A place in a file.
 
@@ -120,7 +121,7 @@ def warning(code: Code, message: str, at: Location, hint: str, *related: Related
 def by_place(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return the problems in the order of their places, each once."""
     once = dict.fromkeys(problems)
-    return tuple(sorted(once, key=lambda problem: (problem.at, problem.code, problem.message)))
+    return tuple(sorted(once, key=lambda p: (p.at.path, p.at.line, p.at.column, p.code, p.message)))
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:

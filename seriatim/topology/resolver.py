@@ -144,17 +144,19 @@ def _topologies(layout: Layout, catalogue: Catalogue) -> list[Topology]:
             problem = error("topology.duplicate-id", message, at, hint, first)
             layout.problems.append(problem)
         places.setdefault(name, at)
-        agents = found.fields.section("agents")
-        refuse_requires(found.fields, metadata, agents)
-        root = _root(found.fields, agents)
+        refuse_requires(found.fields, metadata)
+        root = _root(found.fields)
         if root.node.entries:
             agent = AgentReader(catalogue).read(root, "root")
             topologies.append(Topology(name, agent, dict(_by_id(agent))))
     return topologies
 
 
-def _root(topology: Fields, agents: Fields) -> Fields:
+def _root(topology: Fields) -> Fields:
+    """Return the node of the first agent; one without entries, once its absence is noted."""
     noted = len(topology.problems)
+    agents = topology.section("agents")
+    refuse_requires(agents)
     root = agents.section("root")
     if not root.node.entries and len(topology.problems) == noted:
         message = "the topology has no `agents: {root: ...}`"

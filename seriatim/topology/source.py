@@ -269,12 +269,18 @@ class _Composition:
 
     def _place(self, raw: yaml.Node, pointer: str) -> Location:
         start, end = raw.start_mark, raw.end_mark
-        one_line = end.line == start.line
-        width = end.column - start.column if one_line else sys.maxsize
-        return self._location(start.line, start.column, width, pointer)
+        if end.line == start.line and end.column > start.column and end.line < len(self._lines):
+            text = self._lines[start.line]
+            width = end.column - start.column
+            return Location(self._path, start.line + 1, start.column + 1, pointer, text, width)
+        return self._location(start.line, start.column, sys.maxsize, pointer)
 
     def _location(self, line: int, column: int, width: int, pointer: str) -> Location:
-        """Return a place that lies within the file, wherever YAML says that it is."""
+        """Return a place that lies within the file, wherever YAML says that it is.
+
+        The end of a file, and of what goes on over several lines, may be named as a place where
+        there is no text.
+        """
         line = min(line, len(self._lines) - 1)
         text = self._lines[line]
         column = min(column, len(text))

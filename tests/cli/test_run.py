@@ -1,4 +1,4 @@
-"""`seriatim run`, as a user runs it: a process, its streams and its exit code."""
+"""`seriatim run`: its streams and its exit code, on a real server."""
 
 import json
 import os
@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from interceptors import AuditRecord
+from seriatim.cli.app import app
+from seriatim.stores.audit_log import open_audit_log
 from tests.support.model_runs import reached, workspace_file
 
 AGENTS = """
@@ -47,33 +52,32 @@ def script(workspace: Path, text: str) -> Path:
     return file
 
 
-def environment(**more: str) -> dict[str, str]:
-    kept = ("OTEL_", "SERIATIM_", "ANTHROPIC_", "OPENAI_", "GROQ_")
-    own = {name: value for name, value in os.environ.items() if not name.startswith(kept)}
-    return {**own, **more}
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith(("OTEL_", "SERIATIM_", "ANTHROPIC_", "OPENAI_", "GROQ_")):
+            monkeypatch.delenv(name)
 
 
-def run(
-    *words: object, stdin: str = "", **more: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "seriatim", "run", *map(str, words)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        env=environment(**more),
-    )
+def run(*words: object, stdin: str = "", **environment: str) -> Result:
+    """Run the command in this process: starting one takes seconds, most of them for imports."""
+    command = ["run", *map(str, words)]
+    return CliRunner().invoke(app, command, input=stdin, env=environment)
 
 
-def play(workspace: Path, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
+def play(workspace: Path, *words: object, **environment: str) -> Result:
     played = workspace.parent / "script.yaml"
-    return run(workspace, "--script", played, "--input", "Set up a card.", *words, **more)
+    return run(workspace, "--script", played, "--input", "Set up a card.", *words, **environment)
+
+
+def rows_of(workspace: Path) -> list[AuditRecord]:
+    with open_audit_log(workspace.parent / ".seriatim" / "audit.sqlite3") as log:
+        return log.records({}, until=log.end())
 
 
 def test_a_run_prints_the_last_text_and_tells_what_happened(workspace: Path) -> None:
     done = play(workspace, "--run", "r-1")
-    assert (done.returncode, done.stdout) == (0, "Cards have one button.\n"), done.stderr
+    assert (done.exit_code, done.stdout) == (0, "Cards have one button.\n"), done.stderr
     assert done.stderr.splitlines() == [
         "run r-1",
         "ann  asked      Set up a card.",
@@ -101,7 +105,7 @@ def test_a_run_prints_the_last_text_and_tells_what_happened(workspace: Path) -> 
 
 def test_the_result_for_programs_is_one_object(workspace: Path) -> None:
     done = play(workspace, "--format", "json", "--run", "r-1")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout) == {
         "run": "r-1",
         "text": "Cards have one button.",
@@ -113,22 +117,14 @@ def test_the_result_for_programs_is_one_object(workspace: Path) -> None:
 
 
 def test_the_rows_of_a_run_are_in_the_audit_log_of_the_workspace(workspace: Path) -> None:
-    assert play(workspace, "--run", "r-1").returncode == 0
-    logs = subprocess.run(
-        [sys.executable, "-m", "seriatim", "logs", str(workspace), "--format", "json"],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=True,
-        env=environment(),
-    )
-    rows = [json.loads(line) for line in logs.stdout.splitlines()]
-    assert [(row["skill"], row["outcome"]) for row in rows[:3]] == [
+    assert play(workspace, "--run", "r-1").exit_code == 0
+    rows = rows_of(workspace)
+    assert [(row.skill, row.outcome) for row in rows[:3]] == [
         ("get", "refused"),
         ("list", "completed"),
         ("get", "completed"),
     ]
-    assert {row["run"] for row in rows} == {"r-1"}
+    assert {row.run for row in rows} == {"r-1"}
 
 
 def test_a_run_without_an_id_gets_a_fresh_one(workspace: Path) -> None:
@@ -137,37 +133,37 @@ def test_a_run_without_an_id_gets_a_fresh_one(workspace: Path) -> None:
 
 
 def test_an_id_that_has_rows_is_refused(workspace: Path) -> None:
-    assert play(workspace, "--run", "r-1").returncode == 0
+    assert play(workspace, "--run", "r-1").exit_code == 0
     again = play(workspace, "--run", "r-1")
-    assert (again.returncode, again.stdout) == (2, "")
+    assert (again.exit_code, again.stdout) == (2, "")
     assert again.stderr.startswith("error: there is a run `r-1` already\n\nhint: ")
 
 
 def test_the_input_is_read_from_stdin(workspace: Path) -> None:
     played = workspace.parent / "script.yaml"
     done = run(workspace, "--script", played, "--input", "-", stdin="from\nstdin\n")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "ann  asked      from\\nstdin\\n" in done.stderr
 
 
 def test_beyond_the_cap_the_run_fails_and_still_prints_its_text(workspace: Path) -> None:
     script(workspace, "ann: [{calls: [{skill: list}, {skill: list}]}, {say: enough}]")
     done = play(workspace, "--max-calls", 1)
-    assert (done.returncode, done.stdout) == (1, "enough\n")
+    assert (done.exit_code, done.stdout) == (1, "enough\n")
     assert "list was not run: this run has used its 1 calls. Finish without tools." in done.stderr
     assert "error: the run has used its 1 calls" in done.stderr
 
 
 def test_the_environment_sets_the_cap(workspace: Path) -> None:
     script(workspace, "ann: [{calls: [{skill: list}, {skill: list}]}, {say: enough}]")
-    assert play(workspace, SERIATIM_MAX_CALLS="1").returncode == 1
-    assert play(workspace, "--max-calls", 2, SERIATIM_MAX_CALLS="1").returncode == 0
+    assert play(workspace, SERIATIM_MAX_CALLS="1").exit_code == 1
+    assert play(workspace, "--max-calls", 2, SERIATIM_MAX_CALLS="1").exit_code == 0
 
 
 def test_an_agent_without_turns_fails_the_run(workspace: Path) -> None:
     script(workspace, "bob: []")
     done = play(workspace)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (1, "")
     assert (
         "error: the model of agent `ann` gave no answer: the script has no turns for agent `ann`"
     ) in done.stderr
@@ -178,13 +174,11 @@ def test_a_hostile_text_takes_one_line_of_the_stream(workspace: Path) -> None:
     text = r'"\e[2J\rann  RECOVERED  x\n\u2028\u202e"'
     script(workspace, f"ann: [{{calls: [{{skill: unicode}}, {{skill: {text}}}]}}, {{say: {text}}}]")
     done = play(workspace)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert all(line.isprintable() for line in done.stderr.split("\n"))
     assert len(done.stderr.splitlines()) == 8
     # A pipe gets the text as the model wrote it.
-    assert done.stdout.encode() == "\x1b[2J\rann  RECOVERED  x\n\u2028\u202e\n".encode().replace(
-        b"\r", b"\n"
-    )
+    assert done.stdout == "\x1b[2J\rann  RECOVERED  x\n\u2028\u202e\n"
 
 
 @pytest.mark.parametrize(
@@ -201,10 +195,10 @@ def test_a_hostile_text_takes_one_line_of_the_stream(workspace: Path) -> None:
         (["--model", "groq:x"], "hint: install it with `pip install 'pydantic-ai-slim[groq]'`"),
         ([], "agent `ann` has no model\n\nhint: name one with `--model PROVIDER:MODEL`"),
         (["--script", "none.yaml"], "none.yaml:1:1"),
-        (["--max-calls", "0"], "error: "),
+        (["--max-calls", "0"], "--max-calls"),
         (["--audit", "mysql://u:p@h/d"], "error: `mysql://` is no audit store"),
         (["--otlp", "ftp://x"], "`--otlp` is `ftp://x`"),
-        (["--nonsense"], "error: "),
+        (["--nonsense"], "--nonsense"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_starts(
@@ -213,9 +207,9 @@ def test_wrong_usage_is_said_before_anything_starts(
     if words[:1] in (["--audit"], ["--otlp"]):
         words = [*words, "--script", str(workspace.parent / "script.yaml")]
     done = run(workspace, "--input", "x", *words)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert (done.exit_code, done.stdout) == (2, ""), done.stderr
     assert problem in done.stderr
-    assert "Traceback" not in done.stderr
+    assert isinstance(done.exception, SystemExit)
     assert not (workspace.parent / ".seriatim").exists()
 
 
@@ -223,18 +217,18 @@ def test_wrong_usage_is_said_before_anything_starts(
 def test_an_empty_input_is_wrong_usage(workspace: Path, task: str) -> None:
     played = workspace.parent / "script.yaml"
     done = run(workspace, "--script", played, "--input", task)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the input is empty")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error: the input is empty")
 
 
 def test_a_path_with_nothing_in_it_is_wrong_usage(tmp_path: Path) -> None:
-    assert run(tmp_path / "none", "--input", "x").returncode == 2
+    assert run(tmp_path / "none", "--input", "x").exit_code == 2
 
 
 def test_a_broken_topology_is_not_run(workspace: Path) -> None:
     text = workspace.read_text(encoding="utf-8").replace("get: [list]", "get: [lits]")
     workspace.write_text(text, encoding="utf-8")
     done = play(workspace)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (1, "")
     assert "agent.requires-unknown-skill" in done.stderr
     assert "did you mean `list`?" in done.stderr
     assert reached(workspace.parent) == []
@@ -252,18 +246,18 @@ def test_several_topologies_and_none_named_is_wrong_usage(tmp_path: Path) -> Non
             "agents:\n  root: {id: ann, role: root}\n"
         )
     done = run(tmp_path, "--input", "x")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "choose one with `--topology`: `one`, `two`" in done.stderr
     played = tmp_path / "s.yaml"
     played.write_text("ann: [{say: hi}]")
     done = run(tmp_path, "--input", "x", "--topology", "two", "--script", played)
-    assert (done.returncode, done.stdout) == (0, "hi\n"), done.stderr
+    assert (done.exit_code, done.stdout) == (0, "hi\n"), done.stderr
 
 
 def test_a_broken_script_is_said_with_its_places(workspace: Path) -> None:
     file = script(workspace, "ann: [{say: [x]}]\neve: []")
     done = play(workspace)
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert f"{file}:1:13: schema.bad-value: `say` is a text, not a list" in done.stderr
     assert f"{file}:2:1: schema.bad-value: the topology has no agent `eve`" in done.stderr
 
@@ -273,9 +267,23 @@ def test_a_missing_variable_is_named(workspace: Path) -> None:
     text = text.replace('"env": {', '"env": {"TOKEN": "${BOX_TOKEN}", ')
     workspace.write_text(text, encoding="utf-8")
     done = play(workspace)
-    assert done.returncode == 1, done.stderr
-    assert "BOX_TOKEN" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.exit_code == 1, done.stderr
+    assert "environment variable `BOX_TOKEN`" in done.stderr
+    assert done.stderr.endswith("\n\nhint: set `BOX_TOKEN`\n")
+    assert play(workspace, BOX_TOKEN="x").exit_code == 0
+
+
+def test_no_secret_is_in_the_stream(workspace: Path) -> None:
+    text = workspace.read_text(encoding="utf-8")
+    text = text.replace('"env": {', '"env": {"TOKEN": "${BOX_TOKEN}", ')
+    workspace.write_text(text, encoding="utf-8")
+    turn = "calls: [{skill: forge, arguments: {text: so-secret-value}}, {skill: so-secret-value}]"
+    script(workspace, f"ann: [{{{turn}}}, {{say: so-secret-value}}]")
+    done = play(workspace, BOX_TOKEN="so-secret-value")
+    assert done.exit_code == 0, done.stderr
+    assert 'ann  calls      forge {"text": "[redacted]"}' in done.stderr
+    assert "ann  done       forge: [redacted]" in done.stderr
+    assert "so-secret-value" not in done.stderr
 
 
 def test_a_server_that_does_not_start_fails_its_calls_and_not_the_run(workspace: Path) -> None:
@@ -283,7 +291,7 @@ def test_a_server_that_does_not_start_fails_its_calls_and_not_the_run(workspace:
     workspace.write_text(text, encoding="utf-8")
     script(workspace, "ann: [{calls: [{skill: list}]}, {say: well}]")
     done = play(workspace)
-    assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+    assert (done.exit_code, done.stdout) == (0, "well\n"), done.stderr
     assert "server box is not available: " in done.stderr
     assert "ann  failed     list: list failed: server box is not available" in done.stderr
 
@@ -299,7 +307,6 @@ def test_a_signal_ends_the_run_in_order(workspace: Path, number: signal.Signals)
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -310,13 +317,5 @@ def test_a_signal_ends_the_run_in_order(workspace: Path, number: signal.Signals)
     assert (process.returncode, out) == (128 + number, "")
     assert "run r-1 was interrupted" in err
     assert "Traceback" not in err
-    logs = subprocess.run(
-        [sys.executable, "-m", "seriatim", "logs", str(workspace), "--format", "json"],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=True,
-        env=environment(),
-    )
-    [row] = [json.loads(line) for line in logs.stdout.splitlines()]
-    assert (row["skill"], row["outcome"], row["error_kind"]) == ("slow", "failed", "cancelled")
+    [row] = rows_of(workspace)
+    assert (row.skill, row.outcome, row.error_kind) == ("slow", "failed", "cancelled")

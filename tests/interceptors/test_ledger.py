@@ -2,7 +2,7 @@
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interceptors import AgentId, Attempt, Ledger, RunId, Scope, SkillId, SkillState
@@ -167,7 +167,6 @@ def expected(ends: list[Attempt], under_way: int) -> SkillState:
 
 
 @pytest.mark.parametrize("name", LEDGERS)
-@settings(deadline=None)
 @given(steps=STEPS)
 def test_any_history_gives_the_states_of_a_small_model(
     name: str, steps: list[tuple[str | Attempt, Scope, SkillId]]

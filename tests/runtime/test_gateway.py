@@ -16,14 +16,19 @@ from mcp import Client, MCPError
 from interceptors import AuditRecord, MemoryAuditSink
 from seriatim.runtime.registrations import Registration
 from telemetry.spans import RunSpans
-from tests.support.gateways import ADA, BOB, Era, Gateway, running, serving, write_workspace
+from tests.support.gateways import (
+    ADA,
+    BOB,
+    REFUSAL,
+    Era,
+    Gateway,
+    eventually,
+    running,
+    serving,
+    write_workspace,
+)
 
 pytestmark = pytest.mark.anyio
-
-REFUSAL = (
-    "get-convention requires list-conventions, which has not been called in this session. "
-    "Call list-conventions first, then retry."
-)
 
 Connect = Callable[[str], AbstractAsyncContextManager[Client]]
 
@@ -67,13 +72,6 @@ def calls(directory: Path) -> list[str]:
     if not path.exists():
         return []
     return [json.loads(line)["tool"] for line in path.read_text().splitlines()]
-
-
-async def eventually(found: Callable[[], bool]) -> None:
-    """Wait for what happens behind a call that has been given up."""
-    with anyio.fail_after(10):
-        while not found():
-            await anyio.sleep(0.005)
 
 
 async def test_an_agent_sees_its_own_tools_under_skill_ids(connect: Connect) -> None:

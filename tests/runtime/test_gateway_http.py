@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint
 from interceptors import MemoryAuditSink
 from seriatim.runtime.http import Address, listen, url_of
 from telemetry.spans import RunSpans
-from tests.support.gateways import Era, Gateway, running, serving, write_workspace
+from tests.support.gateways import Era, Gateway, eventually, running, serving, write_workspace
 
 pytestmark = pytest.mark.anyio
 
@@ -193,9 +193,7 @@ async def test_stopping_lets_a_short_call_finish_and_cancels_a_long_one(
         async with serving(run, audit, RunSpans()) as gateway:
             clients.start_soon(partial(work, gateway, until=str(go)))
             clients.start_soon(work, gateway)
-            with anyio.fail_after(20):
-                while not calls.exists() or len(calls.read_text().splitlines()) < 2:
-                    await anyio.sleep(0.01)
+            await eventually(lambda: calls.exists() and len(calls.read_text().splitlines()) == 2)
             go.touch()
             leaving = anyio.current_time()
         assert anyio.current_time() - leaving < 10

@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from interceptors import MemoryAuditSink, Redactor
+from interceptors import MemoryAuditSink
 from seriatim.runtime.run import Observers
-from telemetry.context import current_trace
+from telemetry import Telemetry
 from telemetry.spans import RunSpans
-from telemetry.tracing import TracingInterceptor
 from tests.support.gateways import Era, Gateway, running, serving, write_workspace
 
 pytestmark = pytest.mark.anyio
@@ -41,10 +41,17 @@ def exporter() -> InMemorySpanExporter:
 async def gateway(tmp_path: Path, exporter: InMemorySpanExporter) -> AsyncIterator[Gateway]:
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    tracing = TracingInterceptor(Redactor(), tracer_provider=provider)
+    telemetry = Telemetry(
+        provider,
+        NoOpMeterProvider(),
+        traces=True,
+        metrics=False,
+        capture=False,
+        close=provider.shutdown,
+    )
     audit = MemoryAuditSink()
     async with (
-        running(write_workspace(tmp_path), audit, Observers((tracing,), current_trace)) as run,
+        running(write_workspace(tmp_path), audit, Observers(telemetry)) as run,
         serving(run, audit, RunSpans(provider)) as gateway,
     ):
         yield gateway

@@ -5,10 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -17,65 +14,27 @@ from interceptors import (
     Completed,
     Failed,
     ServerProtocolError,
-    ServerUnavailableError,
     ToolError,
     ToolRef,
     no_progress,
 )
-from seriatim.runtime.servers import RunningServers, open_servers
+from seriatim.runtime.servers import RunningServers
 from seriatim.topology.models import ServerDefinition, StdioTransport
 from tests.support.mcp_servers import (
     SERVERS,
     calls,
     definition,
     http_definition,
-    http_server,
     stdio_server,
 )
+from tests.support.running_servers import ENVIRON, PLENTY, Opener, call, detail, text, until
 
 pytestmark = pytest.mark.anyio
-
-PLENTY = 30.0
-"""Seconds for a start on a machine that does other things at the same time."""
-
-ENVIRON = {"PATH": os.environ["PATH"]}
-
-Opener = Callable[..., AbstractAsyncContextManager[RunningServers]]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Opener:
-    def open_them(*definitions: ServerDefinition, **options: Any) -> Any:
-        environ = options.pop("environ", ENVIRON)
-        return open_servers(definitions, environ, tmp_path, **{"start_limit": PLENTY} | options)
-
-    return open_them
-
-
-async def call(
-    servers: RunningServers,
-    tool: str,
-    arguments: Mapping[str, Any] | None = None,
-    server: str = "s",
-) -> Completed | Failed:
-    return await servers.call(ToolRef(server, tool), arguments or {}, {}, no_progress)
-
-
-def text(outcome: Completed | Failed) -> str:
-    assert isinstance(outcome, Completed)
-    return str(outcome.result.content[0]["text"])
-
-
-async def detail(call: Awaitable[object]) -> str:
-    with pytest.raises(ServerUnavailableError) as caught:
-        await call
-    return caught.value.detail
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(PLENTY):
-        while not condition():  # noqa: ASYNC110  files and processes have no events
-            await anyio.sleep(0.01)
+    return Opener(tmp_path)
 
 
 def running(pid: int) -> bool:
@@ -89,7 +48,11 @@ def running(pid: int) -> bool:
 
 def children() -> set[int]:
     """Return the processes that this process has started and that still run."""
-    listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    listed = [
+        pid
+        for file in Path("/proc/self/task").glob("*/children")
+        for pid in file.read_text().split()
+    ]
     return {int(pid) for pid in listed if running(int(pid))}
 
 
@@ -197,6 +160,19 @@ async def test_what_is_no_json_is_not_sent_and_harms_nothing(value: object, open
         assert text(await call(servers, "list_conventions")) == "console, card"
 
 
+async def test_an_answer_that_is_no_valid_message_fails_at_once(opened: Opener) -> None:
+    async with opened(stdio_server("s", "rubbish")) as servers:
+        with anyio.fail_after(PLENTY), pytest.raises(ServerProtocolError, match="no valid"):
+            await call(servers, "forge", {"text": "garble"})
+        assert text(await call(servers, "list_conventions")) == "console, card"
+
+
+async def test_half_a_character_costs_no_answer(opened: Opener) -> None:
+    async with opened(stdio_server("s", "rubbish")) as servers:
+        with anyio.fail_after(PLENTY):
+            assert text(await call(servers, "forge", {"text": "surrogate"})) == "half ?"
+
+
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_progress_reaches_the_caller(era: str, opened: Opener) -> None:
     seen = []
@@ -284,8 +260,8 @@ async def test_servers_that_do_not_start_say_why_and_harm_no_other(opened: Opene
         assert problems.pop("nowhere").startswith(
             "cannot be started: No such file or directory: `/"
         )
-        assert problems.pop("refused").startswith("cannot be reached: ")
-        assert problems.pop("no url").startswith("cannot be reached: ")
+        assert problems.pop("refused").startswith("no answer over HTTP: ")
+        assert problems.pop("no url").startswith("no answer over HTTP: ")
         assert problems == {
             "silent": "did not answer within 3 seconds",
             "exits": "exited with code 3: cannot open the database",
@@ -405,58 +381,3 @@ anyio.run(main)
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=50
     )
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-
-
-# Over HTTP.
-
-
-async def test_a_server_over_http_answers(opened: Opener) -> None:
-    seen = []
-
-    async def receive(done: float, _total: float | None, _message: str | None) -> None:
-        seen.append(done)
-
-    environ = ENVIRON | {"TOKEN": "s3cret-token"}
-    with http_server("s3cret-token", ENVIRON) as endpoint:
-        bearer = {"Authorization": "Bearer ${TOKEN}"}
-        async with opened(
-            http_definition("s", endpoint, bearer),
-            http_definition("stranger", endpoint),
-            http_definition("lost", f"{endpoint}/astray", bearer),
-            environ=environ,
-        ) as servers:
-            assert servers.problems() == {
-                "stranger": "HTTP 401 Unauthorized",
-                "lost": "HTTP 404 Not Found",
-            }
-            assert len(servers.tools("s")) == 15
-            await servers.call(ToolRef("s", "progress"), {}, {}, receive)
-            await until(lambda: len(seen) == 3)
-            outcome = await call(servers, "structured", {"broken": True})
-            assert isinstance(outcome, Completed)
-            assert outcome.result.fields["structuredContent"] == {"n": "three"}
-            with pytest.raises(ServerProtocolError) as caught:
-                await call(servers, "raise", {"data": {"k": 1}})
-            assert (caught.value.code, caught.value.data) == (-32050, ({"k": 1},))
-
-
-async def test_a_call_given_up_over_http_is_cancelled_at_the_server(
-    opened: Opener, tmp_path: Path
-) -> None:
-    file = tmp_path / "calls"
-    with http_server(env=ENVIRON | {"CALLS_FILE": str(file)}) as endpoint:
-        async with opened(http_definition("s", endpoint)) as servers:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call, servers, "slow")
-                await until(lambda: len(calls(file)) == 1)
-                tasks.cancel_scope.cancel()
-            await until(lambda: len(calls(Path(f"{file}.cancelled"))) == 1)
-
-
-async def test_an_http_server_that_dies_in_a_call_is_unavailable(
-    opened: Opener, tmp_path: Path
-) -> None:
-    with http_server(env=ENVIRON) as endpoint:
-        async with opened(http_definition("s", endpoint)) as servers:
-            assert await detail(call(servers, "die")) == "SSE stream ended without a response"
-            assert (await detail(call(servers, "echo"))).startswith("cannot be reached: ")

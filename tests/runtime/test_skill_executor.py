@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse, ToolCallPart
 
-from interceptors import BrokenArguments, CallId
+from interceptors import BrokenArguments, CallId, Completed, Failed, ToolError, ToolResult
 from seriatim.runtime.dispatch import Request
+from seriatim.runtime.render import to_tool_return
 from seriatim.runtime.skill_executor import distinct, request_of
 from tests.support.model_runs import Playing, play, reached, workspace_file
 
@@ -141,3 +142,51 @@ async def test_two_calls_under_one_id_both_run(tmp_path: Path) -> None:
     played = await play(workspace_file(tmp_path, ALL), {"ann": ann})
     assert ann.texts(1) == ["console, card", "x"]
     assert sorted(row.call_id for row in played.records) == ["same", "same-2", "same-3"]
+
+
+IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+
+
+def returned(*content: Any, **fields: Any) -> Any:
+    outcome = Completed(ToolResult(content, fields))
+    return to_tool_return(ToolCallPart("x", {}, "1"), outcome).content
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "read"),
+    [
+        ((), {}, ""),
+        (({"type": "text", "text": "a"}, {"type": "text", "text": "b"}), {}, "a\nb"),
+        (({"type": "text", "text": ""},), {}, ""),
+        (
+            ({"type": "text", "text": '{"n": 3}'},),
+            {"structuredContent": {"n": 3}},
+            '{"n": 3}',
+        ),
+        (
+            ({"type": "text", "text": "three"},),
+            {"structuredContent": {"n": 3}},
+            ["three", {"n": 3}],
+        ),
+        ((), {"structuredContent": {"n": 3}}, {"n": 3}),
+        (({"type": "resource", "resource": {"uri": "a:b", "text": "in it"}},), {}, "in it"),
+        (({"type": "resource_link", "uri": "a:b", "name": "b"},), {}, "a:b"),
+        (({"type": "audio", "data": "", "mimeType": "audio/wav"},), {}, "[audio]"),
+        (({**IMAGE, "mimeType": "image/svg+xml"},), {}, "[image]"),
+        (({**IMAGE, "data": "no base64!"},), {}, "[image]"),
+    ],
+)
+def test_a_result_is_read_as_text_or_else_as_structure(
+    content: tuple[Any, ...], fields: Any, read: Any
+) -> None:
+    assert returned(*content, **fields) == read
+
+
+def test_a_picture_alone_is_the_result() -> None:
+    assert returned(IMAGE) == BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+
+
+def test_a_failed_result_keeps_its_pictures_and_is_flagged() -> None:
+    result = ToolResult(({"type": "text", "text": "see"}, IMAGE))
+    part = to_tool_return(ToolCallPart("x", {}, "1"), Failed(ToolError(result)))
+    assert (part.outcome, part.content[0], len(part.files)) == ("failed", "see", 1)

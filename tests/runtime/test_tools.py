@@ -2,13 +2,16 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+import mcp_types
 import pytest
 
-from interceptors import AgentId, MemoryAuditSink, RunId
+from interceptors import AgentId, MemoryAuditSink, RunId, SkillId, ToolRef
 from seriatim.runtime.run import Observers, open_run
-from seriatim.runtime.tools import advertised_tools
+from seriatim.runtime.tools import advertised_tools, tools_of
+from seriatim.topology.models import Skill
 from seriatim.topology.resolver import load_workspace
 from tests.support.model_runs import workspace_file
 
@@ -55,6 +58,48 @@ STRANGE = {
     "server": "box",
     "tool": "strange",
 }
+
+
+class Listing:
+    """Lists one tool that wants two arguments."""
+
+    def __init__(self, *required: str) -> None:
+        self._required = list(required)
+
+    def tools(self, _server: str) -> Mapping[str, mcp_types.Tool]:
+        schema = {
+            "type": "object",
+            "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+            "required": self._required,
+            "additionalProperties": False,
+        }
+        return {"search_code": mcp_types.Tool(name="search_code", input_schema=schema)}
+
+
+@pytest.mark.parametrize(
+    ("required", "left"),
+    [(("query", "limit"), {"required": ["limit"]}), (("query",), {}), ((), {})],
+)
+def test_a_fixed_argument_is_not_required_and_the_rest_of_the_schema_stays(
+    required: tuple[str, ...], left: dict[str, object]
+) -> None:
+    skill = Skill(
+        id=SkillId("fixed"),
+        description="With a fixed query.",
+        tool=ToolRef("box", "search_code"),
+        fixed={"query": "card"},
+        required_scopes=frozenset(),
+        timeout=1,
+        redact=frozenset(),
+    )
+    [tool] = tools_of(Listing(*required), [skill])
+    assert tool.description == "With a fixed query."
+    assert tool.input_schema == {
+        "type": "object",
+        "properties": {"limit": {"type": "integer"}},
+        "additionalProperties": False,
+        **left,
+    }
 
 
 async def advertised(file: Path) -> list[dict[str, object]]:

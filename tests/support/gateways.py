@@ -1,7 +1,7 @@
 """Gateways for tests: a workspace on a real MCP server, a run of it, and ways to reach it."""
 
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,12 @@ from seriatim.topology.resolver import load_workspace
 from telemetry.spans import RunSpans
 
 SERVER = Path(__file__).parent / "servers" / "counting.py"
+
+REFUSAL = (
+    "get-convention requires list-conventions, which has not been called in this session. "
+    "Call list-conventions first, then retry."
+)
+NOTE_PID = 'echo $$ >> "$PIDS_FILE"; exec "$0" "$@"'
 
 Era = Literal["auto", "legacy"]
 
@@ -50,8 +56,16 @@ RULES = {
 }
 
 
-def write_workspace(directory: Path, *, env: Mapping[str, str] | None = None) -> Path:
-    """Write a workspace of two agents on the counting server, and return its file."""
+def write_workspace(
+    directory: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Path:
+    """Write a workspace of two agents on the counting server, and return its file.
+
+    The server's process id is noted in a file `pids` beside it.
+    """
     skills = [
         {"id": skill, "server": "counting", "tool": skill.replace("-", "_")}
         for skill in ADA
@@ -67,11 +81,16 @@ def write_workspace(directory: Path, *, env: Mapping[str, str] | None = None) ->
             {
                 "id": "counting",
                 "transport": "stdio",
-                "command": [sys.executable, str(SERVER)],
-                "env": {"CALLS_FILE": str(directory / "calls.jsonl"), **(env or {})},
+                "command": ["sh", "-c", NOTE_PID, sys.executable, str(SERVER)],
+                "env": {
+                    "CALLS_FILE": str(directory / "calls.jsonl"),
+                    "PIDS_FILE": str(directory / "pids"),
+                    **(env or {}),
+                },
             }
         ],
         "skills": [*skills, fixed],
+        "seriatim": dict(settings or {}),
         "agents": {
             "root": {
                 "id": "ada",
@@ -168,3 +187,10 @@ async def serving(run: Run, audit: MemoryAuditSink, spans: RunSpans) -> AsyncIte
         await ready.wait()
         yield Gateway(run, audit, url, {str(agent): token for agent, token in tokens.items()})
         tasks.cancel_scope.cancel()
+
+
+async def eventually(found: Callable[[], bool]) -> None:
+    """Wait for something that another process, or a task that nobody waits for, brings about."""
+    with anyio.fail_after(20):
+        while not found():  # noqa: ASYNC110  there is no event to wait for
+            await anyio.sleep(0.005)

@@ -162,6 +162,27 @@ def test_a_workspace_without_a_topology_is_a_warning(write: Write) -> None:
     assert (problem.code, problem.severity) == ("workspace.no-topology", Severity.WARNING)
 
 
+@pytest.mark.parametrize("name", ["workspace.yaml", "topologies/t.yaml"])
+def test_settings_in_a_file_of_swarmkits_are_an_error(write: Write, name: str) -> None:
+    files = {
+        "workspace.yaml": "kind: Workspace\n",
+        "topologies/t.yaml": "agents: {root: {id: r}}\n",
+    }
+    files[name] += "seriatim: {fail: open}\n"
+    (problem,) = load(write(files)).problems
+    assert problem.code == "settings.misplaced"
+    assert (problem.at.path, problem.at.line, problem.at.column) == (name, 2, 1)
+
+
+def test_rules_shared_by_an_anchor_are_checked_for_each_agent(problems_of: Problems) -> None:
+    skills = "skills: [{id: a, server: s, tool: a}, {id: b, server: s, tool: b}]\n"
+    root = "agents: {root: {id: r, skills: [a, b], requires: &rules {b: [a]}, children: ["
+    child = "{id: c, skills: [b], requires: *rules}]}}\n"
+    (problem,) = problems_of(SERVER + skills + root + child)
+    assert problem.message == "agent `c` does not hold the skill `a`"
+    assert (problem.at.line, problem.at.column) == (3, 62)
+
+
 def test_fields_that_do_not_concern_us_are_ignored(check: Check) -> None:
     text = "organisation: {x: [1]}\n" + SERVER + SKILL
     text += "agents: {root: {id: r, skills: [a], funnel: x, depends_on: [y], required: true}}\n"

@@ -234,7 +234,7 @@ def test_a_workspace_with_warnings_is_sound(write: Write) -> None:
     loaded = load(write(files))
     assert isinstance(loaded, Sound)
     assert [(p.code, p.at.line, p.at.column) for p in loaded.problems] == [
-        ("skill.retry-ignored", 7, 36)
+        ("skill.retry-ignored", 7, 37)
     ]
     assert loaded.files == 5
 

@@ -1,4 +1,8 @@
-"""The workhorse, with noise on stdout before its start and before each of its messages."""
+"""The workhorse, with noise on stdout before its start and before each of its messages.
+
+A text `garble` that it is asked to `forge` makes the whole answer no valid message; a text
+`surrogate` becomes half a character.
+"""
 
 import sys
 
@@ -15,6 +19,11 @@ class NoisyServer(Server):
         with self._output:
             sys.stdout.buffer.write(NOISE)
             sys.stdout.buffer.flush()
+        match message:
+            case {"result": {"content": [{"text": "garble"}]}}:
+                message["result"] = "garbled"
+            case {"result": {"content": [{"text": "surrogate"} as block]}}:
+                block["text"] = "half \ud800"
         super()._send(message)
 
 

@@ -138,7 +138,8 @@ class ToolBox:
             case "unicode":
                 return text("naïve ☃ \u2028 \x1b[31mred\x1b[0m \x00 𝕏")
             case "ask":
-                form = {"mode": "form", "message": "name?", "requestedSchema": {"type": "object"}}
+                schema = {"type": "object", "properties": {"name": STRING}}
+                form = {"mode": "form", "message": "name?", "requestedSchema": schema}
                 return {
                     "resultType": "input_required",
                     "inputRequests": {"q": {"method": "elicitation/create", "params": form}},

@@ -1,0 +1,445 @@
+"""`seriatim gateway` as a harness starts it: a process, its streams, and its end."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import anyio
+import anyio.to_thread
+import httpx2
+import mcp_types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from interceptors import AuditRecord
+from seriatim.cli.main import main
+from seriatim.stores.audit_log import open_audit_log
+from tests.support.gateways import ADA, REFUSAL, Era, eventually, write_workspace
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+COMMAND = [sys.executable, "-m", "seriatim", "gateway"]
+BOUND = 20
+"""Seconds for what takes one or two on a machine that is not busy."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The command runs on asyncio alone, for uvicorn's sake."""
+    return "asyncio"
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> Era:
+    return request.param
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+
+
+def rows(directory: Path) -> list[AuditRecord]:
+    with open_audit_log(directory / ".seriatim" / "audit.sqlite3") as log:
+        return log.records({}, until=log.end())
+
+
+def text(result: mcp_types.CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, mcp_types.TextContent)
+    return block.text
+
+
+def servers_alive(directory: Path) -> bool:
+    def alive(pid: str) -> bool:
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    return any(alive(pid) for pid in (directory / "pids").read_text().split())
+
+
+@contextmanager
+def started(
+    *arguments: str | Path, stderr: IO[str], **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        **options,
+    )
+    try:
+        with process:
+            yield process
+    finally:
+        process.kill()
+
+
+@asynccontextmanager
+async def over_stdio(
+    path: Path, agent: str, era: Era, stderr: IO[str], *more: str
+) -> AsyncIterator[Client]:
+    arguments = [*COMMAND[1:], str(path), "--agent", agent, *more]
+    parameters = StdioServerParameters(command=COMMAND[0], args=arguments)
+    async with Client(stdio_client(parameters, errlog=stderr), mode=era) as client:
+        yield client
+
+
+@asynccontextmanager
+async def over_http(line: dict[str, str], era: Era) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {line['token']}"}
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(line["url"], http_client=http), mode=era) as client,
+    ):
+        yield client
+
+
+def hello(process: subprocess.Popen[bytes]) -> None:
+    """Open a connection of the handshake era by hand."""
+    client = {"name": "by hand", "version": "0"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    say(process, id=0, method="initialize", params=params)
+    assert hear(process)["result"]["serverInfo"]["name"] == "seriatim"
+    say(process, method="notifications/initialized")
+
+
+def say(process: subprocess.Popen[bytes], **message: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def hear(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+async def test_an_agent_over_stdio_is_refused_recovers_and_is_on_record(
+    tmp_path: Path, era: Era
+) -> None:
+    path = write_workspace(tmp_path)
+    with (tmp_path / "stderr").open("w+") as stderr:
+        async with over_stdio(path, "ada", era, stderr) as ada:
+            assert [tool.name for tool in (await ada.list_tools()).tools] == ADA
+            assert text(await ada.call_tool("get-convention", {})) == REFUSAL
+            assert text(await ada.call_tool("list-conventions", {})) == "console, card"
+            assert not (await ada.call_tool("get-convention", {})).is_error
+            assert (await ada.call_tool("structured", {})).structured_content == {"n": 3}
+            assert (await ada.call_tool("nope", {})).is_error
+    written = rows(tmp_path)
+    assert [(row.skill, row.rule) for row in written] == [
+        ("get-convention", "requires"),
+        ("list-conventions", None),
+        ("get-convention", None),
+        ("structured", None),
+        ("nope", "grant"),
+    ]
+    assert {(row.agent, row.via, row.topology) for row in written} == {("ada", "gateway", "pair")}
+    await eventually(lambda: not servers_alive(tmp_path))
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+async def test_progress_and_cancellation_cross_stdio(tmp_path: Path, era: Era) -> None:
+    path = write_workspace(tmp_path)
+    seen: list[float] = []
+
+    async def on_progress(done: float, _total: float | None, _message: str | None) -> None:
+        seen.append(done)
+
+    with (tmp_path / "stderr").open("w+") as stderr:
+        async with over_stdio(path, "ada", era, stderr) as ada:
+            await ada.call_tool("progress", {"steps": 2}, progress_callback=on_progress)
+            await eventually(lambda: seen == [1, 2])
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ada.call_tool, "slow", {"seconds": 60})
+                calls = tmp_path / "calls.jsonl"
+                await eventually(lambda: "slow" in calls.read_text())
+                tasks.cancel_scope.cancel()
+            await eventually((tmp_path / "calls.jsonl.cancelled").exists)
+            await eventually(lambda: len(rows(tmp_path)) == 2)
+    assert [(row.outcome, row.error_kind) for row in rows(tmp_path)] == [
+        ("completed", None),
+        ("failed", "cancelled"),
+    ]
+
+
+def test_a_client_that_closes_stdin_ends_the_gateway_with_exit_0(tmp_path: Path) -> None:
+    path = write_workspace(tmp_path)
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", "--run", "r7", stderr=stderr) as process,
+    ):
+        hello(process)
+        say(process, id="c1", method="tools/call", params={"name": "get-convention"})
+        result = hear(process)
+        assert (result["id"], result["result"]["isError"]) == ("c1", True)
+        rest, _ = process.communicate(timeout=BOUND)
+        assert (process.returncode, rest) == (0, b"")
+    [row] = rows(tmp_path)
+    assert (row.run, row.call_id) == ("r7", "c1")
+    assert not servers_alive(tmp_path)
+    assert (tmp_path / "stderr").read_text().splitlines() == [
+        "run r7: ada is served over stdio",
+        "run r7: the gateway has stopped",
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_a_stdio_gateway_whose_stdin_stays_open(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    path = write_workspace(tmp_path)
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", stderr=stderr) as process,
+    ):
+        hello(process)
+        call = {"name": "slow", "arguments": {"seconds": 60}}
+        say(process, id=1, method="tools/call", params=call)
+        await eventually((tmp_path / "calls.jsonl").exists)
+        process.send_signal(number)
+        assert process.wait(BOUND) == 0
+    [row] = rows(tmp_path)
+    assert row.error_kind == "cancelled"
+    assert not servers_alive(tmp_path)
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+async def test_a_client_that_never_reads_does_not_keep_a_signal_from_ending_the_gateway(
+    tmp_path: Path,
+) -> None:
+    path = write_workspace(tmp_path)
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", stderr=stderr) as process,
+    ):
+        hello(process)
+        call = {"name": "fail", "arguments": {"text": "x" * 1_000_000}}
+        say(process, id=1, method="tools/call", params=call)
+        await eventually(lambda: (tmp_path / "calls.jsonl").exists() and bool(rows(tmp_path)))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(BOUND) == 0
+
+
+def test_what_others_print_does_not_reach_the_client(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import os\n"
+        "print('printed at import')\n"
+        "os.write(1, b'written at import\\n')\n"
+        "def make():\n"
+        "    async def interceptor(call, proceed, /):\n"
+        "        print('printed in a call')\n"
+        "        return await proceed(call)\n"
+        "    return interceptor\n"
+    )
+    path = write_workspace(tmp_path, settings={"interceptors": [{"use": "loud:make"}]})
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", stderr=stderr) as process,
+    ):
+        hello(process)
+        say(process, id=1, method="tools/call", params={"name": "echo"})
+        assert hear(process)["id"] == 1
+        rest, _ = process.communicate(timeout=BOUND)
+        assert (process.returncode, rest) == (0, b"")
+    said = (tmp_path / "stderr").read_text()
+    for line in ("printed at import", "written at import", "printed in a call"):
+        assert line in said
+
+
+async def test_over_http_each_agent_has_a_line_a_token_and_a_standing(
+    tmp_path: Path, era: Era
+) -> None:
+    path = write_workspace(tmp_path)
+    arguments = ("--agent", "ada", "--agent", "bob", "--http", "127.0.0.1:0", "--run", "r9")
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, *arguments, stderr=stderr) as process,
+    ):
+        lines = [await anyio.to_thread.run_sync(hear, process) for _ in range(2)]
+        assert [sorted(line) for line in lines] == [["agent", "run", "token", "url"]] * 2
+        assert [(line["agent"], line["run"]) for line in lines] == [("ada", "r9"), ("bob", "r9")]
+        async with over_http(lines[0], era) as ada, over_http(lines[1], era) as bob:
+            assert len((await ada.list_tools()).tools) == len(ADA)
+            await ada.call_tool("list-conventions", {})
+            assert text(await bob.call_tool("get-convention", {})) == REFUSAL
+            assert not (await ada.call_tool("get-convention", {})).is_error
+            process.send_signal(signal.SIGTERM)
+            rest, _ = await anyio.to_thread.run_sync(lambda: process.communicate(timeout=BOUND))
+        assert (process.returncode, rest) == (0, b"")
+    assert [(row.agent, row.run) for row in rows(tmp_path)] == [
+        ("ada", "r9"),
+        ("bob", "r9"),
+        ("ada", "r9"),
+    ]
+    assert not servers_alive(tmp_path)
+    said = (tmp_path / "stderr").read_text() + (
+        tmp_path / ".seriatim/audit.sqlite3"
+    ).read_bytes().decode(errors="replace")
+    assert "Traceback" not in said
+    for line in lines:
+        assert line["token"] not in said
+
+
+async def test_a_gateway_joins_a_run_that_has_rows(tmp_path: Path) -> None:
+    path = write_workspace(tmp_path)
+    with (tmp_path / "stderr").open("w+") as stderr:
+        for agent in ("ada", "bob"):
+            async with over_stdio(path, agent, "auto", stderr, "--run", "r1") as client:
+                await client.call_tool("list-conventions", {})
+    assert [(row.run, row.agent) for row in rows(tmp_path)] == [("r1", "ada"), ("r1", "bob")]
+
+
+async def test_a_gateway_has_no_limit_of_calls_unless_the_workspace_sets_one(
+    tmp_path: Path,
+) -> None:
+    path = write_workspace(tmp_path, settings={"limits": {"calls": 2}})
+    with (tmp_path / "stderr").open("w+") as stderr:
+        async with over_stdio(path, "ada", "auto", stderr) as ada:
+            results = [text(await ada.call_tool("list-conventions", {})) for _ in range(3)]
+    assert results[:2] == ["console, card", "console, card"]
+    assert results[2] == (
+        "list-conventions was not run: this run has used its 2 calls. Finish without tools."
+    )
+
+
+async def test_a_server_that_does_not_start_is_said_and_its_tools_fail(tmp_path: Path) -> None:
+    path = write_workspace(tmp_path)
+    path.write_text(path.read_text().replace("- sh\n", "- no-such-command\n"))
+    with (tmp_path / "stderr").open("w+") as stderr:
+        async with over_stdio(path, "ada", "auto", stderr) as ada:
+            failed = await ada.call_tool("list-conventions", {})
+            assert failed.is_error
+            assert "server counting is not available" in text(failed)
+    assert "server counting is not available" in (tmp_path / "stderr").read_text()
+
+
+@pytest.fixture
+def run_command(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run the command in this process; return exit code and stderr, of one that does not start."""
+
+    def run(*arguments: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["seriatim", "gateway", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capfd.readouterr()
+        assert said.out == ""
+        assert isinstance(left.value.code, int)
+        return left.value.code, said.err
+
+    return run
+
+
+def test_several_agents_need_http(tmp_path: Path, run_command: Callable[..., Any]) -> None:
+    path = write_workspace(tmp_path)
+    assert run_command(path, "--agent", "ada", "--agent", "bob") == (
+        2,
+        "error: over stdio a gateway serves one agent\n\n"
+        "hint: give `--agent` once, or serve over HTTP with `--http 127.0.0.1:0`\n",
+    )
+
+
+def test_an_unknown_agent_is_answered_with_the_nearest_and_all(
+    tmp_path: Path, run_command: Callable[..., Any]
+) -> None:
+    path = write_workspace(tmp_path)
+    assert run_command(path, "--agent", "adda") == (
+        2,
+        "error: topology `pair` has no agent `adda`\n\n"
+        "hint: did you mean `ada`? its agents are `ada`, `bob`\n",
+    )
+
+
+def test_an_agent_must_be_named(tmp_path: Path, run_command: Callable[..., Any]) -> None:
+    code, said = run_command(write_workspace(tmp_path))
+    assert code == 2
+    assert "`--agent`" in said
+
+
+def test_one_of_several_topologies_must_be_named(run_command: Callable[..., Any]) -> None:
+    code, said = run_command("examples/conventions", "--agent", "builder")
+    assert code == 2
+    assert "error: the workspace has several topologies" in said
+    assert "`--topology`" in said
+
+
+@pytest.mark.parametrize("address", ["8000", ":8000", "host:", "host:http", "host:65536", "h:-1"])
+def test_what_is_no_host_and_port_is_said(
+    tmp_path: Path, run_command: Callable[..., Any], address: str
+) -> None:
+    code, said = run_command(write_workspace(tmp_path), "--agent", "ada", "--http", address)
+    assert code == 2
+    assert said.startswith(f"error: `{address}` is no HOST:PORT\n\nhint: ")
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path, run_command: Callable[..., Any]) -> None:
+    path = write_workspace(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert run_command(path, "--agent", "ada", "--http", address) == (
+            1,
+            f"error: cannot listen on `{address}`: address already in use\n\n"
+            "hint: choose another address, or port 0 for any free one\n",
+        )
+
+
+def test_a_run_id_of_the_wrong_shape_is_said(
+    tmp_path: Path, run_command: Callable[..., Any]
+) -> None:
+    code, said = run_command(write_workspace(tmp_path), "--agent", "ada", "--run", "a b")
+    assert code == 2
+    assert said.startswith("error: `a b` cannot be the id of a run")
+
+
+def test_a_broken_topology_is_not_served(tmp_path: Path, run_command: Callable[..., Any]) -> None:
+    path = write_workspace(tmp_path)
+    text_of_rule = "      get-convention:\n      - list-conventions\n"
+    assert text_of_rule in path.read_text()
+    broken = path.read_text().replace(text_of_rule, "      get-convention:\n      - nope\n")
+    path.write_text(broken)
+    code, said = run_command(path, "--agent", "ada")
+    assert code == 1
+    assert "agent.requires-unknown-skill" in said
+    assert not (tmp_path / ".seriatim").exists()
+
+
+def test_a_path_without_a_workspace_is_wrong_usage(
+    tmp_path: Path, run_command: Callable[..., Any]
+) -> None:
+    code, _ = run_command(tmp_path / "nowhere", "--agent", "ada")
+    assert code == 2
+
+
+def test_a_missing_variable_is_named(tmp_path: Path, run_command: Callable[..., Any]) -> None:
+    path = write_workspace(tmp_path, env={"KEY": "${NO_SUCH_VARIABLE}"})
+    code, said = run_command(path, "--agent", "ada", "--http", "127.0.0.1:0")
+    assert code == 1
+    assert said == (
+        "error: server `counting`: `env.KEY` needs the environment variable `NO_SUCH_VARIABLE`, "
+        "which is not set\n\nhint: set `NO_SUCH_VARIABLE`\n"
+    )
+
+
+def test_an_interceptor_that_cannot_be_had_is_said(
+    tmp_path: Path, run_command: Callable[..., Any]
+) -> None:
+    path = write_workspace(tmp_path, settings={"interceptors": [{"use": "nowhere:make"}]})
+    code, said = run_command(path, "--agent", "ada", "--http", "127.0.0.1:0")
+    assert code == 1
+    assert "error: interceptor `nowhere:make` cannot be imported" in said
