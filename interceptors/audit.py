@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal
 
 import anyio
@@ -78,13 +78,12 @@ class AuditInterceptor:
         self._fail_open: Final = fail_open
 
     async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
-        issued = datetime.now(UTC)
         started = time.perf_counter()
         outcome: Outcome = Failed(Cancelled())
         try:
             outcome = await self._when_ready(call, proceed)
         finally:
-            record = self._record(call, outcome, issued, time.perf_counter() - started)
+            record = self._record(call, outcome, time.perf_counter() - started)
             # Shielded: the row of a cancelled call is written all the same.
             with anyio.CancelScope(shield=True):
                 written = await self._write(record)
@@ -111,9 +110,7 @@ class AuditInterceptor:
             return False
         return True
 
-    def _record(
-        self, call: ToolCall, outcome: Outcome, issued: datetime, duration: float
-    ) -> AuditRecord:
+    def _record(self, call: ToolCall, outcome: Outcome, duration: float) -> AuditRecord:
         hidden = self._hidden.get(call.skill, ())
         trace, span = next(((ids.trace, ids.span) for ids in self._current_trace()), (None, None))
         server, tool = (
@@ -125,7 +122,7 @@ class AuditInterceptor:
             event_type="skill.executed",
             event_id=new_id(),
             decision_id=call.decision,
-            time=timestamp(issued),
+            time=timestamp(call.issued),
             run=call.scope.run,
             topology=self._topology,
             agent=call.scope.agent,

@@ -2,7 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NewType, TypeAlias, Union, final
 
@@ -138,6 +140,7 @@ class ToolCall:
         standing: what the agent had seen when it issued the call.
         meta: entries of the caller's MCP `_meta` that belong to the application.
         progress: where progress of the tool goes.
+        issued: when the agent issued the call, in UTC; the calls of one turn share the moment.
 
     """
 
@@ -151,3 +154,4 @@ class ToolCall:
     standing: Standing | StandingUnavailable
     meta: JsonObject = field(default_factory=dict)
     progress: Progress = field(default=no_progress, compare=False)
+    issued: datetime = field(default_factory=partial(datetime.now, UTC))

@@ -98,6 +98,8 @@ def failure_text(skill: str, failure: Failure) -> str:
 def printable(text: str) -> str:
     """Return `text` on one line, bounded, each character that does not print as an escape."""
     shown = text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
+    if shown.isprintable():
+        return shown
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final, assert_never
 
 import typer
@@ -94,7 +95,9 @@ class Progress:
         word = f"{what:<9}"
         if colour and self._colour:
             word = typer.style(word, fg=colour, bold=True)
-        self._write(f"{escaped(agent)}  {word}  {escaped(text)}".rstrip())
+        # Whoever read the stream may have left; the run goes on.
+        with suppress(BrokenPipeError):
+            self._write(f"{escaped(agent)}  {word}  {escaped(text)}".rstrip())
 
     def _name(self, call: ToolCall) -> str:
         # Redacted: a name that is no skill is whatever a model wrote.

@@ -4,10 +4,10 @@ import io
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, assert_never, final
+from typing import Annotated, Final, final
 
 import anyio
 import typer
@@ -16,12 +16,13 @@ from interceptors import AgentId, RunId, new_id
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import chosen_topology, sound_workspace
 from seriatim.cli.progress import Progress
+from seriatim.cli.result import Result, exit_code, print_result, summary
 from seriatim.cli.signals import Done, Interrupted, until_signalled
 from seriatim.cli.validate import Format
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
-from seriatim.runtime.events import Count, Event, Tally
+from seriatim.runtime.events import Event, Tally
 from seriatim.runtime.expansion import MissingVariableError, expand
-from seriatim.runtime.model_loop import Answered, CutOff, Ending, ModelFailed, run_topology
+from seriatim.runtime.model_loop import run_topology
 from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
 from seriatim.runtime.run import RUN_ID, Observers, open_run
@@ -29,7 +30,6 @@ from seriatim.runtime.script import ScriptError, read_script
 from seriatim.runtime.scripted import scripted_model
 from seriatim.stores.errors import AuditStoreError, UnknownPlaceError
 from seriatim.stores.places import SqlitePlace, chosen_place, has_run, open_audit
-from seriatim.stores.rows import json_text
 from seriatim.topology import Topology, Workspace, as_text
 from seriatim.topology.settings import DEFAULT_CALLS
 from telemetry.settings import TelemetrySettingError
@@ -52,15 +52,6 @@ class _Plan:
     task: str
     place: SqlitePlace
     max_calls: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """How a run ended, and what its agents did."""
-
-    ending: Ending
-    agents: Mapping[AgentId, Count]
 
 
 @final
@@ -164,16 +155,18 @@ def run(
     with telemetry:
         ended = anyio.run(until_signalled, partial(_play, plan, telemetry))
     match ended:
-        case Done(result):
-            _report(plan, path, result, format_)
-        case Interrupted(exit_code):
+        case Done(_Trouble(problem, hint)):
+            stop(problem, hint=hint, code=FAILED)
+        case Done(Result() as result):
+            print_result(result, format_)
+            say(f"{summary(result)}; `seriatim logs {path} --run {plan.run}` shows them")
+            raise typer.Exit(exit_code(result.ending))
+        case Interrupted(code):
             say(f"run {plan.run} was interrupted; its calls are in the audit log")
-            raise typer.Exit(exit_code)
-        case _:
-            assert_never(ended)
+            raise typer.Exit(code)
 
 
-async def _play(plan: _Plan, telemetry: Telemetry) -> _Result | _Trouble:
+async def _play(plan: _Plan, telemetry: Telemetry) -> Result | _Trouble:
     """Start what the run needs, let the agents work, and stop it all."""
     say(f"run {plan.run}")
     tally = Tally()
@@ -205,7 +198,7 @@ async def _play(plan: _Plan, telemetry: Telemetry) -> _Result | _Trouble:
         return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
     except AuditStoreError as error:
         return _Trouble(error.message, error.hint or "place the log elsewhere with `--audit`")
-    return _Result(ending, tally.agents)
+    return Result(plan.run, ending, tally.agents)
 
 
 def _task(text: str) -> str:
@@ -267,78 +260,3 @@ def _models(name: str, topology: Topology) -> Mapping[AgentId, ChosenModel]:
         }
     except ModelChoiceError as error:
         stop(escaped(str(error)), hint=error.hint, code=WRONG_USAGE)
-
-
-def _report(plan: _Plan, path: Path, result: _Result | _Trouble, format_: Format) -> None:
-    match result:
-        case _Result(ending, agents):
-            _print(plan.run, ending, agents, format_)
-            say(_summary(path, plan.run, agents))
-            raise typer.Exit(_exit_code(ending))
-        case _Trouble(problem, hint):
-            stop(problem, hint=hint, code=FAILED)
-        case _:
-            assert_never(result)
-
-
-def _exit_code(ending: Ending) -> int:
-    match ending:
-        case Answered():
-            return 0
-        case CutOff() | ModelFailed():
-            return FAILED
-        case _:
-            assert_never(ending)
-
-
-def _print(run: RunId, ending: Ending, agents: Mapping[AgentId, Count], format_: Format) -> None:
-    """Print the result, and say what went wrong."""
-    text = ""
-    match ending:
-        case Answered(text):
-            pass
-        case CutOff(text, limit):
-            say(f"error: the run has used its {limit} calls")
-        case ModelFailed(problem):
-            say(f"error: {problem}")
-        case _:
-            assert_never(ending)
-    match format_:
-        case "json":
-            counts = {agent: asdict(count) for agent, count in agents.items()}
-            typer.echo(json_text({"run": run, "text": text, "agents": counts}))
-        case "text" if not isinstance(ending, ModelFailed):
-            # In colour, in the sense that nothing is taken out on the way to a file or a pipe.
-            typer.echo(_printable(text), color=True)
-        case "text":
-            pass
-        case _:
-            assert_never(format_)
-
-
-def _printable(text: str) -> str:
-    """Return the text as it is; for a terminal, so that it moves no cursor."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # An encoding that lacks a character gets an escape instead of an exception.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    if not sys.stdout.isatty():
-        return text
-    return "\n".join(
-        "\t".join(escaped(cell) for cell in line.split("\t")) for line in text.split("\n")
-    )
-
-
-def _summary(path: Path, run: RunId, agents: Mapping[AgentId, Count]) -> str:
-    totals = (
-        (sum(count.calls for count in agents.values()), "call"),
-        (sum(count.refusals for count in agents.values()), "refusal"),
-        (sum(count.recoveries for count in agents.values()), "recovery"),
-    )
-    counted = ", ".join(f"{number} {_plural(noun, number)}" for number, noun in totals)
-    return f"run {run}: {counted}; `seriatim logs {path} --run {run}` shows them"
-
-
-def _plural(noun: str, number: int) -> str:
-    if number == 1:
-        return noun
-    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"

@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final, assert_never, final
 
 import anyio
@@ -122,6 +123,7 @@ async def governed_mcp_call(agent: GovernedAgent, turn: Sequence[Request]) -> li
         One outcome for each call, in the order of the calls.
 
     """
+    issued = datetime.now(UTC)
     standing = await _standing(agent, turn)
     outcomes: dict[int, Outcome] = {}
 
@@ -130,13 +132,16 @@ async def governed_mcp_call(agent: GovernedAgent, turn: Sequence[Request]) -> li
 
     async with anyio.create_task_group() as calls:
         for index, request in enumerate(turn):
-            handler, call = _issue(agent, request, standing)
+            handler, call = _issue(agent, request, standing, issued)
             calls.start_soon(attempt, index, handler, call)
     return [outcomes[index] for index in range(len(turn))]
 
 
 def _issue(
-    agent: GovernedAgent, request: Request, standing: Standing | StandingUnavailable
+    agent: GovernedAgent,
+    request: Request,
+    standing: Standing | StandingUnavailable,
+    issued: datetime,
 ) -> tuple[Handler, ToolCall]:
     """Return the call that a request makes, and the handler that takes it to its outcome."""
     skill = SkillId(request.name)
@@ -155,6 +160,7 @@ def _issue(
         standing=standing,
         meta=request.meta,
         progress=request.progress,
+        issued=issued,
     )
     if not agent.allowance.take():
         return agent.over_limit, call

@@ -29,7 +29,7 @@ from seriatim.runtime.process import ServerProcess
 from seriatim.runtime.server_log import ServerLog, log_path
 from seriatim.topology.models import HttpTransport, ServerDefinition, StdioTransport
 
-START_LIMIT: Final = 10.0
+START_LIMIT: Final = 30.0
 """Seconds in which a server has to answer with its tools."""
 STOP_LIMIT: Final = 10.0
 """Seconds after which a connection that does not close is broken off; processes need fewer."""
