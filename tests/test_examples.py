@@ -9,6 +9,9 @@ import pytest
 
 from seriatim.demo.place import WORKSPACE
 
+# Each test starts several processes.
+pytestmark = pytest.mark.timeout(240)
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 WORKSPACES = ["conventions", "conventions/by-hand", "one-file", "interceptor"]
 
@@ -19,7 +22,7 @@ def seriatim(*words: object) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=50,
+        timeout=100,
     )
 
 

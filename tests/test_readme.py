@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+# Each test starts several processes.
+pytestmark = pytest.mark.timeout(240)
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -70,7 +73,7 @@ def run_shell(command: str, here: Path, environment: dict[str, str]) -> str:
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
-        timeout=50,
+        timeout=100,
     ).stdout
 
 
@@ -114,7 +117,7 @@ def test_the_harness_configuration_starts_the_gateway(
             env=environment,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=100,
             check=True,
         )
         assert "requires list-build-conventions" in seen.stdout

@@ -15,6 +15,9 @@ from seriatim.demo.page import Page
 from seriatim.demo.place import free_place, unpack
 from seriatim.demo.story import Story
 
+# The demo starts a dozen processes: seconds on an idle machine, and minutes on a busy one.
+pytestmark = pytest.mark.timeout(240)
+
 REFUSAL = (
     "get-build-convention requires list-build-conventions, which has not been called in this "
     "session. Call list-build-conventions first, then retry."
@@ -30,7 +33,7 @@ def demo(here: Path, *words: str, **environment: str) -> subprocess.CompletedPro
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=55,
+        timeout=200,
     )
 
 
@@ -96,7 +99,7 @@ def test_what_it_suggests_works_when_pasted(shown: str, here: Path) -> None:
     commands = re.findall(r"^  (.*seriatim.*)$", end, re.M)
     assert len(commands) == 4
     for command in commands:
-        done = subprocess.run(command, shell=True, cwd=here, capture_output=True, timeout=30)
+        done = subprocess.run(command, shell=True, cwd=here, capture_output=True, timeout=60)
         assert done.returncode == 0, (command, done.stderr)
 
 
