@@ -1,11 +1,13 @@
 """The order rules of one agent, and the way from a standing to a guarded skill."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from types import MappingProxyType
 from typing import final
 
-from interceptors.calls import SkillId, SkillState, Standing
+from interceptors.calls import UNKNOWN_TO_ALL, SkillId, SkillState, Standing
 from interceptors.outcomes import Missing, UnmetPrerequisites
 
 
@@ -31,14 +33,7 @@ class Rules:
 
     def steps(self, skill: SkillId) -> tuple[SkillId, ...]:
         """Return all that must come before `skill`, direct or not, first named first."""
-        found: dict[SkillId, None] = {}
-        waiting = list(self.requires.get(skill, ()))
-        while waiting:
-            step = waiting.pop(0)
-            if step not in found:
-                found[step] = None
-                waiting += self.requires.get(step, ())
-        return tuple(found)
+        return tuple(self._way(self.requires.get(skill, ()), UNKNOWN_TO_ALL))
 
     def unmet(self, skill: SkillId, standing: Standing) -> tuple[UnmetPrerequisites, ...]:
         """Return what keeps `skill` from being called, in a tuple of one, or nothing.
@@ -53,29 +48,49 @@ class Rules:
         )
         if not missing:
             return ()
-        depths: dict[SkillId, int] = {}
-        for step in missing:
-            self._measure(step.skill, standing, depths)
-        order = [step for step in self.steps(skill) if step in depths]
-        awaited = tuple(step for step in order if standing.of(step) is SkillState.RUNNING)
-        layers = (
-            tuple(step for step in order if depths[step] == depth and step not in awaited)
-            for depth in sorted(set(depths.values()))
-        )
-        return (UnmetPrerequisites(missing, awaited, tuple(layer for layer in layers if layer)),)
+        way = self._way([step.skill for step in missing], standing)
+        awaited = tuple(step for step in way if standing.of(step) is SkillState.RUNNING)
+        return (UnmetPrerequisites(missing, awaited, _layers(way, awaited)),)
 
-    def _measure(self, step: SkillId, standing: Standing, depths: dict[SkillId, int]) -> int:
-        """Note, for an unmet step and each one before it, how many unmet layers lie before it."""
-        if step not in depths:
+    def _way(
+        self, steps: Iterable[SkillId], standing: Standing
+    ) -> dict[SkillId, tuple[SkillId, ...]]:
+        """Return the unmet steps, first named first, each with the unmet steps before it."""
+        way: dict[SkillId, tuple[SkillId, ...]] = {}
+        waiting = deque(steps)
+        while waiting:
+            step = waiting.popleft()
+            if step in way:
+                continue
             under_way = standing.of(step) is SkillState.RUNNING
-            before = [
-                self._measure(earlier, standing, depths)
+            way[step] = tuple(
+                earlier
                 for earlier in (() if under_way else self.requires.get(step, ()))
                 if standing.of(earlier) is not SkillState.COMPLETED
-            ]
-            # What is under way is read, not called: it makes no layer.
-            depths[step] = -1 if under_way else max(before, default=-1) + 1
-        return depths[step]
+            )
+            waiting += way[step]
+        return way
+
+
+def _layers(
+    way: Mapping[SkillId, Sequence[SkillId]], awaited: Collection[SkillId]
+) -> tuple[tuple[SkillId, ...], ...]:
+    """Return the steps of a way in layers; what is awaited is read, not called: it is in none."""
+    place = {step: place for place, step in enumerate(way)}
+    order = TopologicalSorter(
+        {
+            step: [earlier for earlier in before if earlier not in awaited]
+            for step, before in way.items()
+            if step not in awaited
+        }
+    )
+    order.prepare()
+    layers = []
+    while order.is_active():
+        layer = order.get_ready()
+        order.done(*layer)
+        layers.append(tuple(sorted(layer, key=place.__getitem__)))
+    return tuple(layers)
 
 
 NO_RULES = Rules(MappingProxyType({}))

@@ -314,7 +314,7 @@ def test_a_signal_ends_the_run_in_order(workspace: Path, number: signal.Signals)
                 process.send_signal(number)
                 break
         out, err = process.communicate(timeout=40)
-    assert (process.returncode, out) == (128 + number, "")
+    assert (process.returncode, out) == (128 + number, ""), err
     assert "run r-1 was interrupted" in err
     assert "Traceback" not in err
     [row] = rows_of(workspace)
