@@ -102,7 +102,7 @@ def cases() -> Mapping[str, tuple[Handler, ToolCall]]:
         "3 interceptors": (compose([passing] * 3, terminal), met),
         "5 interceptors": (compose([passing] * 5, terminal), met),
         "1 isolated user interceptor": (
-            compose([IsolatedInterceptor("passing", passing, 10)], terminal),
+            compose([IsolatedInterceptor("passing", passing, 10, Redactor())], terminal),
             met,
         ),
         "prerequisite met": (compose(gate()[:1], terminal), met),

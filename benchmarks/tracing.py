@@ -115,7 +115,7 @@ def governed(outer: Sequence[Interceptor] = (), inner: Sequence[Interceptor] = (
             PrerequisiteInterceptor(rules),
             *inner,
         ],
-        Execution(NoServers(), {}),
+        Execution(NoServers(), {}, Redactor()),
     )
 
 

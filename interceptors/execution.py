@@ -27,6 +27,7 @@ from interceptors.outcomes import (
     ServerUnavailable,
     TimedOut,
 )
+from interceptors.redaction import Redactor
 from interceptors.texts import clause
 
 DEFAULT_TIMEOUT: Final = 60.0
@@ -81,11 +82,15 @@ class Execution:
 
     Args:
         timeouts: seconds that each skill may take; 60 for a skill that is absent.
+        redactor: blots secrets out of what exceptions say.
 
     """
 
-    def __init__(self, servers: Servers, timeouts: Mapping[SkillId, float]) -> None:
+    def __init__(
+        self, servers: Servers, timeouts: Mapping[SkillId, float], redactor: Redactor
+    ) -> None:
         self._servers: Final = servers
+        self._redactor: Final = redactor
         self._timeouts: Final = timeouts
 
     async def __call__(self, call: ToolCall, /) -> Outcome:
@@ -107,5 +112,5 @@ class Execution:
             except ServerProtocolError as error:
                 return Failed(ProtocolError(error.code, error.message, error.data))
             except Exception as error:  # noqa: BLE001  here exceptions become values
-                return Failed(Raised("execution", clause(error)))
+                return Failed(Raised("execution", self._redactor.text(clause(error))))
         return Failed(TimedOut(seconds))

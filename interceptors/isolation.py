@@ -7,7 +7,16 @@ import anyio
 
 from interceptors.calls import ToolCall
 from interceptors.chain import Handler, Interceptor
-from interceptors.outcomes import Completed, Failed, GateUnavailable, Outcome, Raised, Refused
+from interceptors.outcomes import (
+    Completed,
+    Failed,
+    GateUnavailable,
+    Outcome,
+    Raised,
+    Refused,
+    Withheld,
+)
+from interceptors.redaction import Redactor
 from interceptors.texts import clause, text_of
 
 
@@ -17,28 +26,33 @@ class IsolatedInterceptor:
     When it raises, or takes longer than `limit` for itself, the call is refused if it had not
     proceeded, and failed if it had. It proceeds at most once: one call is one audit row. It may
     change the arguments and nothing else of a call, and can turn neither a refusal into a result
-    nor a call that has gone on into a refusal.
+    nor a call that has gone on into a refusal. A refusal of its own is a `Withheld`, and bears its
+    name.
 
     Args:
         name: how the interceptor is named in rows and texts.
         limit: seconds; the time of what it proceeds to is not counted.
+        redactor: blots secrets out of what its exceptions say.
 
     """
 
-    def __init__(self, name: str, interceptor: Interceptor, limit: float) -> None:
+    def __init__(
+        self, name: str, interceptor: Interceptor, limit: float, redactor: Redactor
+    ) -> None:
         self._name: Final = name
         self._interceptor: Final = interceptor
         self._limit: Final = limit
+        self._redactor: Final = redactor
 
     async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
-        passage = _Passage(call, proceed, self._limit)
+        passage = _Passage(self._name, call, proceed, self._limit)
         try:
             with passage.own_time:
                 outcome: object = await self._interceptor(call, passage)
                 return passage.refusal or passage.checked(outcome)
             problem = f"it took longer than {self._limit:g} seconds"
         except Exception as error:  # noqa: BLE001  a user's interceptor may raise anything
-            problem = f"it raised {clause(error)}"
+            problem = self._redactor.text(f"it raised {clause(error)}")
         finally:
             passage.closed = True
         if passage.refusal:
@@ -51,7 +65,8 @@ class IsolatedInterceptor:
 class _Passage:
     """The `proceed` that one user's interceptor is given for one call."""
 
-    def __init__(self, call: ToolCall, proceed: Handler, limit: float) -> None:
+    def __init__(self, name: str, call: ToolCall, proceed: Handler, limit: float) -> None:
+        self._name: Final = name
         self._call: Final = call
         self._proceed: Final = proceed
         self.own_time: Final = anyio.move_on_after(limit)
@@ -84,7 +99,11 @@ class _Passage:
         match outcome:
             case Refused() if self.proceeded:
                 raise ValueError("it refused a call that had gone on")
-            case Completed() | Refused() | Failed():
+            case Refused(Withheld(_, reason)):
+                return Refused(Withheld(self._name, str(reason)))
+            case Refused():
+                raise ValueError("it refused in the name of the gate, and not with `Withheld`")
+            case Completed() | Failed():
                 text_of(self._call.skill, outcome)  # raises when it holds what cannot be shown
                 return outcome
             case _:

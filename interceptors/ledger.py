@@ -1,11 +1,11 @@
 """The ledger: which skills have succeeded in which scope."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from interceptors.calls import RunId, Scope, SkillId, SkillState
+from interceptors.calls import DecisionId, RunId, Scope, SkillId, SkillState
 
 
 class Attempt(Enum):
@@ -30,11 +30,13 @@ class Ledger(Protocol):
         """Return the state of each of `skills`; one that was not called may be left out."""
         ...
 
-    async def begin(self, scope: Scope, skill: SkillId) -> None:
-        """Note that an attempt is under way."""
+    async def begin(self, scope: Scope, skill: SkillId, decision: DecisionId) -> None:
+        """Note that the attempt which `decision` is about is under way."""
         ...
 
-    async def finish(self, scope: Scope, skill: SkillId, attempt: Attempt) -> None:
+    async def finish(
+        self, scope: Scope, skill: SkillId, decision: DecisionId, attempt: Attempt
+    ) -> None:
         """Note how an attempt that `begin` noted has ended; dropped when its run was forgotten."""
         ...
 
@@ -45,7 +47,7 @@ class Ledger(Protocol):
 
 @dataclass(slots=True)
 class _Entry:
-    under_way: int = 0
+    under_way: set[DecisionId] = field(default_factory=set)
     failed: bool = False
     completed: bool = False
 
@@ -70,15 +72,17 @@ class MemoryLedger:
         entries = self._runs.get(scope.run, {})
         return {skill: entries[scope, skill].state for skill in skills if (scope, skill) in entries}
 
-    async def begin(self, scope: Scope, skill: SkillId) -> None:
+    async def begin(self, scope: Scope, skill: SkillId, decision: DecisionId) -> None:
         entries = self._runs.setdefault(scope.run, {})
-        entries.setdefault((scope, skill), _Entry()).under_way += 1
+        entries.setdefault((scope, skill), _Entry()).under_way.add(decision)
 
-    async def finish(self, scope: Scope, skill: SkillId, attempt: Attempt) -> None:
+    async def finish(
+        self, scope: Scope, skill: SkillId, decision: DecisionId, attempt: Attempt
+    ) -> None:
         entry = self._runs.get(scope.run, {}).get((scope, skill))
-        if entry is None:
+        if entry is None or decision not in entry.under_way:
             return
-        entry.under_way = max(0, entry.under_way - 1)
+        entry.under_way.remove(decision)
         entry.completed |= attempt is Attempt.COMPLETED
         entry.failed |= attempt is Attempt.UNSUCCESSFUL
 

@@ -87,7 +87,7 @@ class InvalidArguments:
 @final
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The caller gave the call up; recorded, and never returned to anybody."""
+    """The call was given up. Whoever gave it up is not there to read it; the record is."""
 
 
 @final

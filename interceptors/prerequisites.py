@@ -21,7 +21,7 @@ class PrerequisiteInterceptor:
 
     def __init__(self, rules: Rules, *, fail_open: bool = False) -> None:
         self._rules: Final = rules
-        self._watched: Final = rules.prerequisites() | rules.requires.keys()
+        self._watched: Final = rules.prerequisites | rules.requires.keys()
         self._fail_open: Final = fail_open
 
     async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:

@@ -40,7 +40,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = (), keys: Iterable[str] = ()) -> None:
-        self._names: Final = "|".join([KEYS, *keys])
+        self._names: Final = "|".join([KEYS, *(f"(?:{key})" for key in keys)])
         self._key: Final = re.compile(self._names, re.IGNORECASE)
         self._bearer: Final = re.compile(r"\bBearer\s+[^\s\"',;]+", re.IGNORECASE)
         known = {

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 from typing import final
@@ -12,7 +13,7 @@ from interceptors.outcomes import Missing, UnmetPrerequisites
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is derived is kept
 class Rules:
     """Which skills must have succeeded before which may be called.
 
@@ -27,8 +28,9 @@ class Rules:
     def __bool__(self) -> bool:
         return bool(self.requires)
 
+    @cached_property
     def prerequisites(self) -> frozenset[SkillId]:
-        """Return every skill that is a prerequisite of another."""
+        """Every skill that is a prerequisite of another."""
         return frozenset(skill for skills in self.requires.values() for skill in skills)
 
     def steps(self, skill: SkillId) -> tuple[SkillId, ...]:

@@ -88,9 +88,9 @@ def failure_text(skill: str, failure: Failure) -> str:
         case Cancelled():
             return f"{skill} was cancelled."
         case Raised(by, detail):
-            return f"{skill} failed: {by} raised an exception ({detail})."
+            return f"{skill} failed in {by}: {detail}."
         case Unrecorded(detail):
-            return f"{skill} ran, but that could not be recorded ({detail}). Tell the operator."
+            return f"{skill} may have run, but that is not on record ({detail}). Tell the operator."
         case _:
             assert_never(failure)
 

@@ -1,5 +1,6 @@
 """The command `seriatim`."""
 
+import os
 import sys
 from typing import Final, NoReturn
 
@@ -13,11 +14,13 @@ _SEE_HELP: Final = "see `seriatim --help`, or `--help` after a command"
 
 def main() -> NoReturn:
     """Run the command line, and leave with its exit code."""
+    # So that a workspace can name the interpreter that has what seriatim has.
+    os.environ.setdefault("SERIATIM_PYTHON", sys.executable)
     try:
         code = app(standalone_mode=False)
     except click.ClickException as error:
         sys.exit(_explain(error))
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output has left; there is nobody to tell.

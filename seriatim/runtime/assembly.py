@@ -59,7 +59,8 @@ def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
     chain += _users(run, "inner")
     if run.observers.telemetry.metrics:
         chain.append(ExecutionTimer(times))
-    execution = Execution(run.servers, {skill.id: skill.timeout for skill in agent.skills})
+    timeouts = {skill.id: skill.timeout for skill in agent.skills}
+    execution = Execution(run.servers, timeouts, run.redactor)
     skills = {skill.id: skill for skill in agent.skills}
     return GovernedAgent(
         scope=Scope(run.id, agent.id),
@@ -128,7 +129,7 @@ def _annotated_read_only(run: Run, tool: ToolRef) -> bool:
 def _users(run: Run, position: str) -> list[Interceptor]:
     settings = run.workspace.settings.interceptors
     return [
-        make_interceptor(setting, run.workspace.directory)
+        make_interceptor(setting, run.workspace.directory, run.redactor)
         for setting in settings
         if setting.position == position
     ]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final, assert_never, final
 
 import anyio
@@ -18,6 +19,7 @@ from interceptors import (
     Attempt,
     BrokenArguments,
     CallId,
+    Cancelled,
     Completed,
     DecisionId,
     Failed,
@@ -124,34 +126,65 @@ async def governed_mcp_call(agent: GovernedAgent, turn: Sequence[Request]) -> li
 
     """
     issued = datetime.now(UTC)
-    standing = await _standing(agent, turn)
-    outcomes: dict[int, Outcome] = {}
+    decisions = [DecisionId(new_id()) for _ in turn]
+    standing = await _standing(agent, turn, decisions)
+    # What stays so was cancelled by itself, and not with the turn.
+    outcomes: list[Outcome] = [Failed(Cancelled()) for _ in turn]
 
     async def attempt(index: int, handler: Handler, call: ToolCall) -> None:
         outcomes[index] = await _attempt(agent, handler, call)
 
     async with anyio.create_task_group() as calls:
-        for index, request in enumerate(turn):
-            handler, call = _issue(agent, request, standing, issued)
-            calls.start_soon(attempt, index, handler, call)
-    return [outcomes[index] for index in range(len(turn))]
+        for index, (request, decision) in enumerate(zip(turn, decisions, strict=True)):
+            call = _call(agent, request, decision, standing, issued)
+            calls.start_soon(attempt, index, _handler(agent, call), call)
+    return outcomes
 
 
-def _issue(
+async def _standing(
+    agent: GovernedAgent, turn: Sequence[Request], decisions: Sequence[DecisionId]
+) -> Standing | StandingUnavailable:
+    """Return what the agent has seen, and note in the ledger what it now attempts.
+
+    A skill that is issued in this turn and has not completed before counts as running, wherever it
+    stands in the turn: no result of this turn can have been read when its calls were issued.
+    """
+    if not agent.rules:
+        return UNKNOWN_TO_ALL
+    names = [SkillId(request.name) for request in turn]
+    steps = {step for skill in names for step in agent.rules.steps(skill)}
+    states: dict[SkillId, SkillState] = {}
+    try:
+        with anyio.fail_after(LEDGER_SECONDS):
+            if steps:
+                states |= await agent.ledger.standing(agent.scope, steps)
+            for skill, decision in zip(names, decisions, strict=True):
+                if skill in agent.rules.prerequisites:
+                    await agent.ledger.begin(agent.scope, skill, decision)
+    except Exception as error:  # noqa: BLE001  whatever the store's fault, the ledger cannot say
+        _log.warning("the ledger could not be read: %s", type(error).__name__)
+        return StandingUnavailable("ledger unavailable")
+    for skill in names:
+        if states.get(skill) is not SkillState.COMPLETED:
+            states[skill] = SkillState.RUNNING
+    return Standing(MappingProxyType(states))
+
+
+def _call(
     agent: GovernedAgent,
     request: Request,
+    decision: DecisionId,
     standing: Standing | StandingUnavailable,
     issued: datetime,
-) -> tuple[Handler, ToolCall]:
-    """Return the call that a request makes, and the handler that takes it to its outcome."""
+) -> ToolCall:
     skill = SkillId(request.name)
     grant = agent.skills.get(skill)
     arguments = request.arguments
     if grant and grant.fixed and not isinstance(arguments, BrokenArguments):
         arguments = {**arguments, **grant.fixed}
-    call = ToolCall(
+    return ToolCall(
         id=request.id,
-        decision=DecisionId(new_id()),
+        decision=decision,
         scope=agent.scope,
         skill=skill,
         tool=grant.tool if grant else NoTool(),
@@ -162,41 +195,18 @@ def _issue(
         progress=request.progress,
         issued=issued,
     )
+
+
+def _handler(agent: GovernedAgent, call: ToolCall) -> Handler:
+    """Return what takes a call to its outcome; counts it towards the run's allowance."""
     if not agent.allowance.take():
-        return agent.over_limit, call
-    return (agent.chain if grant else agent.not_granted), call
-
-
-async def _standing(
-    agent: GovernedAgent, turn: Sequence[Request]
-) -> Standing | StandingUnavailable:
-    """Return what the agent has seen, and note in the ledger what it now attempts.
-
-    A skill that is issued in this turn and has not completed before counts as running, wherever it
-    stands in the turn: no result of this turn can have been read when its calls were issued.
-    """
-    if not agent.rules:
-        return UNKNOWN_TO_ALL
-    issued = {SkillId(request.name) for request in turn}
-    steps = {step for skill in issued for step in agent.rules.steps(skill)}
-    states: dict[SkillId, SkillState] = {}
-    try:
-        with anyio.fail_after(LEDGER_SECONDS):
-            if steps:
-                states |= await agent.ledger.standing(agent.scope, steps)
-            for request in turn:
-                if request.name in agent.rules.prerequisites():
-                    await agent.ledger.begin(agent.scope, SkillId(request.name))
-    except Exception as error:  # noqa: BLE001  whatever the store's fault, the ledger cannot say
-        _log.warning("the ledger could not be read: %s", type(error).__name__)
-        return StandingUnavailable("ledger unavailable")
-    unread = {skill for skill in issued if states.get(skill) is not SkillState.COMPLETED}
-    return Standing(states | dict.fromkeys(unread, SkillState.RUNNING))
+        return agent.over_limit
+    return agent.not_granted if isinstance(call.tool, NoTool) else agent.chain
 
 
 async def _attempt(agent: GovernedAgent, handler: Handler, call: ToolCall) -> Outcome:
     """Take one call to its outcome, and note in the ledger what the agent is about to see."""
-    if call.skill not in agent.rules.prerequisites():
+    if call.skill not in agent.rules.prerequisites:
         return await handler(call)
     attempt = Attempt.UNSUCCESSFUL
     try:
@@ -205,14 +215,14 @@ async def _attempt(agent: GovernedAgent, handler: Handler, call: ToolCall) -> Ou
     finally:
         # Shielded: a cancelled call must not stay on the books as running.
         with anyio.CancelScope(shield=True):
-            await _finish(agent, call.skill, attempt)
+            await _finish(agent, call, attempt)
     return outcome
 
 
-async def _finish(agent: GovernedAgent, skill: SkillId, attempt: Attempt) -> None:
+async def _finish(agent: GovernedAgent, call: ToolCall, attempt: Attempt) -> None:
     try:
         with anyio.fail_after(LEDGER_SECONDS):
-            await agent.ledger.finish(agent.scope, skill, attempt)
+            await agent.ledger.finish(call.scope, call.skill, call.decision, attempt)
     except Exception as error:  # noqa: BLE001  the result stands; what it would unlock stays shut
         _log.warning("the ledger could not be written: %s", type(error).__name__)
 

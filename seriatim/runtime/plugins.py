@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from interceptors import Interceptor, IsolatedInterceptor
+from interceptors import Interceptor, IsolatedInterceptor, Redactor
 from seriatim.topology.models import InterceptorSetting
 
 GROUP: Final = "seriatim.interceptors"
@@ -17,7 +17,9 @@ class InterceptorError(Exception):
     """A user's interceptor cannot be had; the message says which, why, and what to do."""
 
 
-def make_interceptor(setting: InterceptorSetting, directory: Path) -> IsolatedInterceptor:
+def make_interceptor(
+    setting: InterceptorSetting, directory: Path, redactor: Redactor
+) -> IsolatedInterceptor:
     """Return a fresh interceptor as a setting asks for it, isolated.
 
     Args:
@@ -39,7 +41,7 @@ def make_interceptor(setting: InterceptorSetting, directory: Path) -> IsolatedIn
             f"interceptor `{setting.use}` makes a {type(interceptor).__name__}, "
             "which cannot be called with `(call, proceed)`"
         )
-    return IsolatedInterceptor(setting.use, interceptor, setting.timeout)
+    return IsolatedInterceptor(setting.use, interceptor, setting.timeout, redactor)
 
 
 def _find(use: str, directory: Path) -> object:

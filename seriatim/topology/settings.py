@@ -116,13 +116,19 @@ def _patterns(fields: Fields) -> Iterable[str]:
         match item:
             case ScalarNode(at, _, str() as pattern) if pattern:
                 try:
-                    re.compile(pattern)
+                    # As one of several, which is how it is used.
+                    hides_all = re.compile(f"(?:{pattern})").search("") is not None
                 except (re.error, OverflowError, RecursionError) as fault:
                     message = f"`{pattern}` is no regular expression: {fault}"
                     hint = "put a `\\` before characters that stand for themselves"
                     fields.problems.append(error("settings.bad-value", message, at, hint))
-                else:
-                    yield pattern
+                    continue
+                if hides_all:
+                    message = f"`{pattern}` matches the empty text, and so every name"
+                    hint = "name what is to be hidden, such as `iban`"
+                    fields.problems.append(error("settings.bad-value", message, at, hint))
+                    continue
+                yield pattern
             case _:
                 hint = "write regular expressions for names, such as `iban`"
                 fields.mismatch(item, "redact", "a list of texts", hint)

@@ -309,11 +309,13 @@ def test_a_signal_ends_the_run_in_order(workspace: Path, number: signal.Signals)
         text=True,
     ) as process:
         assert process.stderr is not None
+        assert process.stdout is not None
+        err = ""
         for line in process.stderr:
+            err += line
             if "calls      slow" in line:
                 process.send_signal(number)
-                break
-        out, err = process.communicate(timeout=40)
+        out = process.stdout.read()
     assert (process.returncode, out) == (128 + number, ""), err
     assert "run r-1 was interrupted" in err
     assert "Traceback" not in err

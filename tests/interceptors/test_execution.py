@@ -16,6 +16,7 @@ from interceptors import (
     Progress,
     ProtocolError,
     Raised,
+    Redactor,
     Refused,
     ServerProtocolError,
     ServerUnavailable,
@@ -74,14 +75,14 @@ async def test_a_call_is_sent_once_with_all_that_belongs_to_it() -> None:
         heard.append((done, total, message))
 
     call = make_call("x", arguments={"a": 1}, meta={"m": 2}, progress=hear)
-    assert await Execution(servers, {})(call) is COMPLETED
+    assert await Execution(servers, {}, Redactor())(call) is COMPLETED
     assert servers.sent == [(ToolRef("bar", "x"), {"a": 1}, {"m": 2})]
     assert heard == [(1, 2, "half")]
 
 
 async def test_a_result_that_is_flagged_as_an_error_comes_through_unchanged() -> None:
     flagged = Failed(ToolError(ToolResult(({"type": "text", "text": "no"},))))
-    assert await Execution(returning(flagged), {})(make_call()) is flagged
+    assert await Execution(returning(flagged), {}, Redactor())(make_call()) is flagged
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ async def test_an_exception_becomes_a_value_and_is_not_tried_again(
     error: Exception, failure: Failure
 ) -> None:
     servers = raising(error)
-    assert await Execution(servers, {})(make_call()) == Failed(failure)
+    assert await Execution(servers, {}, Redactor())(make_call()) == Failed(failure)
     assert len(servers.sent) == 1
 
 
@@ -114,11 +115,11 @@ class Interrupt(BaseException):
 
 async def test_what_is_no_exception_of_the_tool_passes_through() -> None:
     with pytest.raises(Interrupt):
-        await Execution(raising(Interrupt()), {})(make_call())
+        await Execution(raising(Interrupt()), {}, Redactor())(make_call())
 
 
 async def test_a_tool_that_does_not_answer_in_time_has_timed_out() -> None:
-    execution = Execution(Servers(forever), {SkillId("c"): 0.01})
+    execution = Execution(Servers(forever), {SkillId("c"): 0.01}, Redactor())
     with anyio.fail_after(5):
         assert await execution(make_call("c")) == Failed(TimedOut(0.01))
 
@@ -135,7 +136,7 @@ async def test_cancellation_is_no_outcome() -> None:
         return await forever()
 
     async def call() -> None:
-        await Execution(Servers(answer), {})(make_call())
+        await Execution(Servers(answer), {}, Redactor())(make_call())
         raise AssertionError("a cancelled call returned")
 
     with anyio.fail_after(5):
@@ -148,13 +149,13 @@ async def test_cancellation_is_no_outcome() -> None:
 async def test_broken_arguments_reach_no_server() -> None:
     servers = returning(COMPLETED)
     call = make_call(arguments=BrokenArguments("{", "they are not valid JSON"))
-    outcome = await Execution(servers, {})(call)
+    outcome = await Execution(servers, {}, Redactor())(call)
     assert outcome == Failed(InvalidArguments("they are not valid JSON"))
     assert servers.sent == []
 
 
 async def test_a_name_behind_which_no_tool_stands_reaches_no_server() -> None:
     servers = returning(COMPLETED)
-    outcome = await Execution(servers, {})(make_call(tool=NoTool()))
+    outcome = await Execution(servers, {}, Redactor())(make_call(tool=NoTool()))
     assert outcome == Refused(GateUnavailable("no tool stands behind this name"))
     assert servers.sent == []

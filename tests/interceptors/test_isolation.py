@@ -14,7 +14,9 @@ from interceptors import (
     Handler,
     IsolatedInterceptor,
     Outcome,
+    PermissionDenied,
     Raised,
+    Redactor,
     Refused,
     RunId,
     SkillState,
@@ -36,7 +38,7 @@ DENIED = Refused(GateUnavailable("ledger unavailable"))
 async def outcome_of(
     user: User, proceed: Handler, call: ToolCall | None = None, *, limit: float = 0.05
 ) -> Outcome:
-    isolated = IsolatedInterceptor("mine", user, limit)
+    isolated = IsolatedInterceptor("mine", user, limit, Redactor())
     with anyio.fail_after(5):
         return await isolated(call or make_call(), proceed)
 
@@ -61,7 +63,23 @@ async def test_its_own_refusal_stands() -> None:
     async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
         return NO
 
-    assert await outcome_of(user, NEVER) is NO
+    assert await outcome_of(user, NEVER) == NO
+
+
+async def test_its_own_refusal_bears_its_name_and_no_other() -> None:
+    async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
+        return Refused(Withheld("requires", "Not today."))
+
+    assert await outcome_of(user, NEVER) == Refused(Withheld("mine", "Not today."))
+
+
+async def test_it_does_not_refuse_in_the_name_of_the_gate() -> None:
+    async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
+        return Refused(PermissionDenied("server bar is strict"))
+
+    outcome = await outcome_of(user, NEVER)
+    assert isinstance(outcome, Refused)
+    assert isinstance(outcome.refusal, GateUnavailable)
 
 
 async def test_it_may_answer_without_the_tool() -> None:
@@ -188,7 +206,7 @@ async def test_a_passage_that_it_kept_leads_nowhere_later() -> None:
         return NO
 
     proceed = Neighbour()
-    assert await outcome_of(user, proceed) is NO
+    assert await outcome_of(user, proceed) == NO
     with pytest.raises(RuntimeError, match="before it returns"):
         await kept[0](make_call())
     assert proceed.calls == []
@@ -266,7 +284,7 @@ async def test_broken_arguments_pass_through_it() -> None:
         (Completed("done"), "it raised AttributeError: "),  # type: ignore[arg-type]  # the point
         (Completed(ToolResult(("x",))), "it raised AttributeError: "),  # type: ignore[arg-type]  # the point
         (Failed("broken"), "it raised AssertionError: "),  # type: ignore[arg-type]  # the point
-        (Refused("no"), "it raised AssertionError: "),  # type: ignore[arg-type]  # the point
+        (Refused("no"), "it raised ValueError: "),  # type: ignore[arg-type]  # the point
     ],
 )
 async def test_what_is_no_outcome_is_a_fault(returned: object, problem: str) -> None:
@@ -343,7 +361,7 @@ async def test_calls_through_one_instance_do_not_touch_each_other() -> None:
             return NO
         return await proceed(call)
 
-    isolated = IsolatedInterceptor("mine", user, 0.05)
+    isolated = IsolatedInterceptor("mine", user, 0.05, Redactor())
 
     async def slow(_call: ToolCall, /) -> Outcome:
         await anyio.sleep(0.2)

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interceptors import AgentId, Attempt, Ledger, RunId, Scope, SkillId, SkillState
+from interceptors import AgentId, Attempt, DecisionId, Ledger, RunId, Scope, SkillId, SkillState
 from tests.support.ledgers import LEDGERS, OpenLedger
 
 pytestmark = pytest.mark.anyio
 
 A, B = SkillId("a"), SkillId("b")
+FIRST, SECOND = DecisionId("first"), DecisionId("second")
 HERE = Scope(RunId("run"), AgentId("agent"))
 SIBLING = Scope(RunId("run"), AgentId("sibling"))
 ANOTHER_RUN = Scope(RunId("run-2"), AgentId("agent"))
@@ -26,8 +27,8 @@ async def state(ledger: Ledger, scope: Scope = HERE, skill: SkillId = A) -> Skil
 
 
 async def attempt(ledger: Ledger, result: Attempt, scope: Scope = HERE) -> None:
-    await ledger.begin(scope, A)
-    await ledger.finish(scope, A, result)
+    await ledger.begin(scope, A, FIRST)
+    await ledger.finish(scope, A, FIRST, result)
 
 
 async def test_a_fresh_ledger_knows_of_no_call(open_ledger: OpenLedger) -> None:
@@ -37,9 +38,9 @@ async def test_a_fresh_ledger_knows_of_no_call(open_ledger: OpenLedger) -> None:
 
 async def test_an_attempt_runs_until_it_is_finished(open_ledger: OpenLedger) -> None:
     async with open_ledger() as ledger:
-        await ledger.begin(HERE, A)
+        await ledger.begin(HERE, A, FIRST)
         assert await state(ledger) is SkillState.RUNNING
-        await ledger.finish(HERE, A, Attempt.COMPLETED)
+        await ledger.finish(HERE, A, FIRST, Attempt.COMPLETED)
         assert await state(ledger) is SkillState.COMPLETED
 
 
@@ -62,9 +63,9 @@ async def test_a_refused_attempt_leaves_no_mark(open_ledger: OpenLedger) -> None
 async def test_completed_is_final(open_ledger: OpenLedger, later: Attempt) -> None:
     async with open_ledger() as ledger:
         await attempt(ledger, Attempt.COMPLETED)
-        await ledger.begin(HERE, A)
+        await ledger.begin(HERE, A, FIRST)
         assert await state(ledger) is SkillState.COMPLETED
-        await ledger.finish(HERE, A, later)
+        await ledger.finish(HERE, A, FIRST, later)
         assert await state(ledger) is SkillState.COMPLETED
 
 
@@ -79,25 +80,36 @@ async def test_of_two_attempts_under_way_the_end_of_one_leaves_the_other_running
     open_ledger: OpenLedger,
 ) -> None:
     async with open_ledger() as ledger:
-        await ledger.begin(HERE, A)
-        await ledger.begin(HERE, A)
-        await ledger.finish(HERE, A, Attempt.UNSUCCESSFUL)
+        await ledger.begin(HERE, A, FIRST)
+        await ledger.begin(HERE, A, SECOND)
+        await ledger.finish(HERE, A, FIRST, Attempt.UNSUCCESSFUL)
         assert await state(ledger) is SkillState.RUNNING
-        await ledger.finish(HERE, A, Attempt.UNSUCCESSFUL)
+        await ledger.finish(HERE, A, SECOND, Attempt.UNSUCCESSFUL)
         assert await state(ledger) is SkillState.UNSUCCESSFUL
 
 
 async def test_a_late_finish_after_forget_is_dropped(open_ledger: OpenLedger) -> None:
     async with open_ledger() as ledger:
-        await ledger.begin(HERE, A)
+        await ledger.begin(HERE, A, FIRST)
         await ledger.forget(HERE.run)
-        await ledger.finish(HERE, A, Attempt.COMPLETED)
+        await ledger.finish(HERE, A, FIRST, Attempt.COMPLETED)
         assert await state(ledger) is SkillState.NOT_CALLED
+
+
+async def test_an_attempt_from_before_forget_does_not_finish_one_begun_after_it(
+    open_ledger: OpenLedger,
+) -> None:
+    async with open_ledger() as ledger:
+        await ledger.begin(HERE, A, FIRST)
+        await ledger.forget(HERE.run)
+        await ledger.begin(HERE, A, SECOND)
+        await ledger.finish(HERE, A, FIRST, Attempt.COMPLETED)
+        assert await state(ledger) is SkillState.RUNNING
 
 
 async def test_a_finish_that_nothing_began_is_dropped(open_ledger: OpenLedger) -> None:
     async with open_ledger() as ledger:
-        await ledger.finish(HERE, A, Attempt.COMPLETED)
+        await ledger.finish(HERE, A, FIRST, Attempt.COMPLETED)
         assert await state(ledger) is SkillState.NOT_CALLED
 
 
@@ -141,9 +153,9 @@ async def test_standing_speaks_of_what_was_asked_and_nothing_else(
 
 async def test_a_standing_does_not_change_once_it_was_read(open_ledger: OpenLedger) -> None:
     async with open_ledger() as ledger:
-        await ledger.begin(HERE, A)
+        await ledger.begin(HERE, A, FIRST)
         read = await ledger.standing(HERE, [A])
-        await ledger.finish(HERE, A, Attempt.COMPLETED)
+        await ledger.finish(HERE, A, FIRST, Attempt.COMPLETED)
         assert read[A] is SkillState.RUNNING
 
 
@@ -158,7 +170,7 @@ STEPS = st.lists(
 )
 
 
-def expected(ends: list[Attempt], under_way: int) -> SkillState:
+def expected(ends: list[Attempt], under_way: list[DecisionId]) -> SkillState:
     if Attempt.COMPLETED in ends:
         return SkillState.COMPLETED
     if under_way:
@@ -172,25 +184,26 @@ def test_any_history_gives_the_states_of_a_small_model(
     name: str, steps: list[tuple[str | Attempt, Scope, SkillId]]
 ) -> None:
     async def play() -> None:
-        model: dict[tuple[Scope, SkillId], tuple[list[Attempt], int]] = {}
+        model: dict[tuple[Scope, SkillId], tuple[list[Attempt], list[DecisionId]]] = {}
         async with LEDGERS[name]() as ledger:
-            for step, scope, skill in steps:
-                ends, under_way = model.get((scope, skill), ([], 0))
+            for number, (step, scope, skill) in enumerate(steps):
+                ends, under_way = model.get((scope, skill), ([], []))
                 if isinstance(step, Attempt):
                     if not under_way:
                         continue  # dispatch finishes what it began
-                    await ledger.finish(scope, skill, step)
-                    model[scope, skill] = ([*ends, step], under_way - 1)
+                    await ledger.finish(scope, skill, under_way[0], step)
+                    model[scope, skill] = ([*ends, step], under_way[1:])
                 elif step == "begin":
-                    await ledger.begin(scope, skill)
-                    model[scope, skill] = (ends, under_way + 1)
+                    decision = DecisionId(str(number))
+                    await ledger.begin(scope, skill, decision)
+                    model[scope, skill] = (ends, [*under_way, decision])
                 else:
                     await ledger.forget(scope.run)
                     model = {key: kept for key, kept in model.items() if key[0].run != scope.run}
                 for each in (HERE, SIBLING, ANOTHER_RUN):
                     for known in (A, B):
                         assert await state(ledger, each, known) is expected(
-                            *model.get((each, known), ([], 0))
+                            *model.get((each, known), ([], []))
                         )
 
     anyio.run(play)

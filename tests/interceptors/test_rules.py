@@ -45,7 +45,7 @@ def test_no_rules_are_false_and_ask_nothing() -> None:
 
 def test_prerequisites_are_the_skills_that_are_required_and_not_those_that_require() -> None:
     rules = Rules(requires({"c": ["a", "b"], "d": ["c"]}))
-    assert rules.prerequisites() == {"a", "b", "c"}
+    assert rules.prerequisites == {"a", "b", "c"}
 
 
 def test_steps_stand_in_the_order_in_which_the_rules_first_name_them() -> None:

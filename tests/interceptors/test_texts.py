@@ -182,11 +182,11 @@ def test_other_refusals(refusal: Refusal, text: str) -> None:
         (Cancelled(), "x was cancelled."),
         (
             Raised("execution", "ValueError: no"),
-            "x failed: execution raised an exception (ValueError: no).",
+            "x failed in execution: ValueError: no.",
         ),
         (
             Unrecorded("audit log unavailable"),
-            "x ran, but that could not be recorded (audit log unavailable). Tell the operator.",
+            "x may have run, but that is not on record (audit log unavailable). Tell the operator.",
         ),
         (ToolError(ToolResult(({"type": "text", "text": "no such file"},))), "no such file"),
     ],

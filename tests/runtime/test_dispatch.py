@@ -1,5 +1,6 @@
 """The turn: what dispatch reads before it judges, and notes after. Servers are in memory here."""
 
+import asyncio
 import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import cast
@@ -14,7 +15,9 @@ from interceptors import (
     AgentId,
     Attempt,
     CallId,
+    Cancelled,
     Completed,
+    DecisionId,
     Failed,
     GateUnavailable,
     LimitReached,
@@ -227,6 +230,18 @@ async def test_a_cancelled_prerequisite_does_not_satisfy_and_is_not_left_running
     ]
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio nothing can raise it by itself
+async def test_a_call_that_is_cancelled_by_itself_has_an_outcome_all_the_same() -> None:
+    async def terminal(call: ToolCall, /) -> Outcome:
+        if call.skill == "a":
+            raise asyncio.CancelledError
+        return Completed(ToolResult())
+
+    agent = governed(cast(Tools, terminal), MemoryLedger())
+    outcomes = await governed_mcp_call(agent, turn("a", "d"))
+    assert outcomes == [Failed(Cancelled()), Completed(ToolResult())]
+
+
 async def test_fixed_arguments_win_over_the_agents() -> None:
     seen: list[object] = []
 
@@ -265,13 +280,15 @@ class BrokenLedger(MemoryLedger):
         self._check("standing")
         return await super().standing(scope, skills)
 
-    async def begin(self, scope: Scope, skill: SkillId) -> None:
+    async def begin(self, scope: Scope, skill: SkillId, decision: DecisionId) -> None:
         self._check("begin")
-        await super().begin(scope, skill)
+        await super().begin(scope, skill, decision)
 
-    async def finish(self, scope: Scope, skill: SkillId, attempt: Attempt) -> None:
+    async def finish(
+        self, scope: Scope, skill: SkillId, decision: DecisionId, attempt: Attempt
+    ) -> None:
         self._check("finish")
-        await super().finish(scope, skill, attempt)
+        await super().finish(scope, skill, decision, attempt)
 
     def _check(self, method: str) -> None:
         if method in self.broken:

@@ -8,6 +8,7 @@ from interceptors import (
     MemoryAuditSink,
     MemoryLedger,
     Policy,
+    Redactor,
     Servers,
     TierPolicy,
 )
@@ -18,4 +19,4 @@ policy: Policy = TierPolicy({}, frozenset())
 
 
 def terminal(servers: Servers) -> Handler:
-    return Execution(servers, {})
+    return Execution(servers, {}, Redactor())
