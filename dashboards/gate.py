@@ -266,17 +266,18 @@ def _traces(dashboard: Dashboard) -> None:
             conventions.DENY,
         )
     )
+    shown = (
+        *(f"span.{name}" for name in (conventions.AGENT, conventions.TOOL_NAME, conventions.RULE)),
+        f"event.{conventions.REASON}",
+    )
     dashboard.with_row(
         Row("With Tempo in Jaeger's place").with_panel(
             in_tempo(
                 "Refused calls in Tempo",
-                "The latest spans of refused calls, with skill, rule and reason; a span opens its "
-                "trace.",
-                {conventions.POLICY_DECISION: conventions.DENY},
-                conventions.AGENT,
-                conventions.TOOL_NAME,
-                conventions.RULE,
-                conventions.MISSING,
+                "The latest spans of refused calls, with agent, skill, rule and reason; a span "
+                "opens its trace.",
+                f'{{ span.{conventions.POLICY_DECISION} = "{conventions.DENY}" }} '
+                f"| select({', '.join(shown)})",
             )
         )
     )

@@ -10,7 +10,9 @@ from grafana_foundation_sdk.models.common import (
     BigValueGraphMode,
     BigValueTextMode,
     GraphDrawStyle,
+    SortOrder,
     StackingMode,
+    TooltipDisplayMode,
     VisibilityMode,
     VizOrientation,
 )
@@ -45,7 +47,6 @@ def figure(
 
     Args:
         bad_above: where the number turns yellow, then red; an unjudged number has one colour.
-
     """
     return (
         stat.Panel()
@@ -54,6 +55,7 @@ def figure(
         .unit(unit)
         .datasource(PROMETHEUS)
         .with_target(_instant("A", Query(expression, title)))
+        .reduce_options(_latest())
         .graph_mode(BigValueGraphMode.NONE)
         .text_mode(BigValueTextMode.VALUE)
         .thresholds(_thresholds(("green", "yellow", "red") if bad_above else ("blue",), bad_above))
@@ -74,6 +76,10 @@ def graph(title: str, description: str, unit: str, *queries: Query) -> timeserie
         .datasource(PROMETHEUS)
         .interval(EXPORTED_EVERY)
         .show_points(VisibilityMode.ALWAYS)
+        .legend(common.VizLegendOptions().show_legend(True))
+        .tooltip(
+            common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING)
+        )
         .height(8)
         .span(WIDTH // 2)
     )
@@ -110,6 +116,7 @@ def ranking(title: str, description: str, unit: str, query: Query) -> bargauge.P
         .min(0)
         .datasource(PROMETHEUS)
         .with_target(_instant("A", query))
+        .reduce_options(_latest())
         .orientation(VizOrientation.HORIZONTAL)
         .color_scheme(FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC))
         .no_value("–")
@@ -130,7 +137,6 @@ def listing(
     Args:
         units: the unit of each column of values, by the query's legend; the first one sorts.
         labels: the heading of each label, in order.
-
     """
     [first, *_] = queries
     letters = dict(zip(string.ascii_uppercase, queries, strict=False))
@@ -176,6 +182,10 @@ def _instant(letter: str, query: Query) -> prometheus.Dataquery:
         .legend_format(query.legend)
         .instant()
     )
+
+
+def _latest() -> common.ReduceDataOptions:
+    return common.ReduceDataOptions().calcs(["lastNotNull"])
 
 
 def _thresholds(colours: Sequence[str], bounds: Sequence[float]) -> ThresholdsConfig:

@@ -61,10 +61,15 @@ def grown(series: str, window: str, *by: str, where: str = "") -> str:
     What a process had counted before the window is taken off, and nothing off what it began within
     the window. A process never counts backwards: each has an instance id of its own.
     """
-    selector = f"{series}{{{where}}}" if where else series
+    selector = selected(series, where)
     last = f"max_over_time({selector}[{window}])"
     before = f"max_over_time({selector}[{SILENCE}] offset {window})"
     return f"{summed(*by)} ({last} - ({before} or {last} * 0))"
+
+
+def selected(series: str, where: str) -> str:
+    """Return a selector of those series of a metric that matchers allow; `""` allows all."""
+    return f"{series}{{{where}}}" if where else series
 
 
 def summed(*by: str) -> str:

@@ -1,6 +1,5 @@
 """Tables of traces, from Jaeger and from Tempo; a click on a row opens its trace."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from grafana_foundation_sdk.builders import table, tempo
@@ -53,18 +52,8 @@ def in_jaeger(title: str, description: str, key: str, value: str) -> table.Panel
     )
 
 
-def in_tempo(
-    title: str, description: str, condition: Mapping[str, str], *shown: str
-) -> table.Panel:
-    """Return the latest spans that have attributes, by a TraceQL query.
-
-    Args:
-        condition: the value of each attribute.
-        shown: further attributes, each a column.
-
-    """
-    matched = " && ".join(f'span.{key} = "{value}"' for key, value in condition.items())
-    columns = ", ".join(f"span.{attribute}" for attribute in shown)
+def in_tempo(title: str, description: str, query: str) -> table.Panel:
+    """Return the latest spans that a TraceQL query finds, with what it selects as columns."""
     return (
         _table(title, description)
         .datasource(TEMPO)
@@ -73,7 +62,7 @@ def in_tempo(
             .ref_id("A")
             .datasource(TEMPO)
             .query_type("traceql")
-            .query(f"{{ {matched} }} | select({columns})")
+            .query(query)
             .filters([])
             .limit(ROWS)
             .table_type(SearchTableType.SPANS)
@@ -83,11 +72,4 @@ def in_tempo(
 
 def _table(title: str, description: str) -> table.Panel:
     # Columns have the units of their data source (a time, a duration); `string` changes none.
-    return (
-        table.Panel()
-        .title(title)
-        .description(description)
-        .unit("string")
-        .height(10)
-        .span(WIDTH)
-    )
+    return table.Panel().title(title).description(description).unit("string").height(10).span(WIDTH)

@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders.dashboard import (
 from grafana_foundation_sdk.models.common import DataSourceRef
 from grafana_foundation_sdk.models.dashboard import VariableOption, VariableRefresh, VariableSort
 
-from dashboards.queries import AGENT, DECISIONS, SERVER, SKILL
+from dashboards.queries import AGENT, DECISIONS, SERVER, SKILL, selected
 from telemetry import conventions
 
 PROMETHEUS: Final = DataSourceRef(type_val="prometheus", uid="${prometheus}")
@@ -34,9 +34,8 @@ def names(name: str, label: str, *, among: str = "") -> QueryVariable:
 
     Args:
         among: matchers of the series whose values are offered.
-
     """
-    query = f"label_values({DECISIONS}{{{among}}}, {label})"
+    query = f"label_values({selected(DECISIONS, among)}, {label})"
     return (
         QueryVariable(name)
         .label(name.capitalize())

@@ -55,7 +55,6 @@ class AuditInterceptor:
         current_trace: returns the ids of the current span, or nothing.
         limit: seconds that the sink may take.
         fail_open: let calls pass unrecorded while the sink is down.
-
     """
 
     def __init__(

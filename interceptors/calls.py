@@ -29,7 +29,6 @@ class Scope:
     Raises:
         ValueError: when the run or the agent is empty; a shared bucket for all callers is the
             fault that this type exists to prevent.
-
     """
 
     run: RunId
@@ -63,7 +62,6 @@ class BrokenArguments:
     Attributes:
         text: the arguments as they were sent.
         problem: what is wrong with them, as a clause (`they are not valid JSON`).
-
     """
 
     text: str
@@ -93,7 +91,6 @@ class Standing:
 
     Attributes:
         states: the skills that were asked about; one that is absent was not called.
-
     """
 
     states: Mapping[SkillId, SkillState]
@@ -109,7 +106,6 @@ class StandingUnavailable:
 
     Attributes:
         reason: why, as a clause that an operator can act on (`ledger unavailable`).
-
     """
 
     reason: str
@@ -141,7 +137,6 @@ class ToolCall:
         meta: entries of the caller's MCP `_meta` that belong to the application.
         progress: where progress of the tool goes.
         issued: when the agent issued the call, in UTC; the calls of one turn share the moment.
-
     """
 
     id: CallId

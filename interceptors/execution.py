@@ -40,7 +40,6 @@ class ServerUnavailableError(Exception):
     Attributes:
         server: its id.
         detail: what is known of the cause, as a clause.
-
     """
 
     def __init__(self, server: str, detail: str) -> None:
@@ -70,7 +69,6 @@ class Servers(Protocol):
         Raises:
             ServerUnavailableError: when no answer can be had from the server.
             ServerProtocolError: when the answer is a JSON-RPC error.
-
         """
         ...
 
@@ -83,7 +81,6 @@ class Execution:
     Args:
         timeouts: seconds that each skill may take; 60 for a skill that is absent.
         redactor: blots secrets out of what exceptions say.
-
     """
 
     def __init__(

@@ -33,7 +33,6 @@ class IsolatedInterceptor:
         name: how the interceptor is named in rows and texts.
         limit: seconds; the time of what it proceeds to is not counted.
         redactor: blots secrets out of what its exceptions say.
-
     """
 
     def __init__(

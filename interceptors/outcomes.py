@@ -18,7 +18,6 @@ class ToolResult:
         content: the MCP content blocks, as the server sent them.
         fields: every other field that the server sent (`structuredContent`, `_meta`, ...), except
             `isError`, which the outcome's type says.
-
     """
 
     content: tuple[JsonObject, ...] = ()
@@ -51,7 +50,6 @@ class ProtocolError:
 
     Attributes:
         data: the error's `data` in a tuple of one, or an empty tuple when it had none.
-
     """
 
     code: int
@@ -98,7 +96,6 @@ class Raised:
     Attributes:
         by: who raised it (`execution`, or a user interceptor's name).
         detail: the exception as one line.
-
     """
 
     by: str
@@ -155,7 +152,6 @@ class UnmetPrerequisites:
         awaited: steps of the way to the skill that are under way, whose result is to be read.
         remedy: the steps to call, in layers; the skills of one layer are peers, and each layer must
             have succeeded before the next is called.
-
     """
 
     missing: tuple[Missing, ...]
@@ -170,7 +166,6 @@ class PermissionDenied:
 
     Attributes:
         reason: a clause (`server bar is strict`).
-
     """
 
     reason: str
@@ -183,7 +178,6 @@ class NotGranted:
 
     Attributes:
         granted: the names of the agent's tools, in the order in which it sees them.
-
     """
 
     granted: tuple[str, ...]
@@ -204,7 +198,6 @@ class GateUnavailable:
 
     Attributes:
         reason: a clause that tells an operator what is wrong (`ledger unavailable`).
-
     """
 
     reason: str
@@ -218,7 +211,6 @@ class Withheld:
     Attributes:
         by: the interceptor's name; it stands in the audit row's `rule`.
         reason: what the agent is told, as a sentence or two.
-
     """
 
     by: str

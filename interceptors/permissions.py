@@ -55,7 +55,6 @@ class Permit:
         subject: whose tier it is, as a text names it (`server bar`, `tool drop of server bar`).
         required_scopes: what the agent must have been given to use the skill.
         reads_only: whether the tool changes nothing, as declared or as the server says.
-
     """
 
     tier: Tier
@@ -70,7 +69,6 @@ class TierPolicy:
     Args:
         permits: what is known of each skill of the agent; a skill that is absent is denied.
         scopes: the agent's scopes, base and elevated, its archetype's included.
-
     """
 
     def __init__(self, permits: Mapping[SkillId, Permit], scopes: frozenset[str]) -> None:
@@ -119,7 +117,6 @@ class PermissionInterceptor:
     Args:
         limit: seconds that the policy may take.
         fail_open: let calls pass that the policy could not decide.
-
     """
 
     def __init__(self, policy: Policy, *, limit: float = 10.0, fail_open: bool = False) -> None:

@@ -16,7 +16,6 @@ class PrerequisiteInterceptor:
 
     Args:
         fail_open: let calls pass whose standing the ledger could not tell.
-
     """
 
     def __init__(self, rules: Rules, *, fail_open: bool = False) -> None:

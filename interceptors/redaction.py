@@ -36,7 +36,6 @@ class Redactor:
     Args:
         secrets: values that must not be shown anywhere; those under 8 characters are left alone.
         keys: regular expressions for further names whose values are never shown.
-
     """
 
     def __init__(self, secrets: Iterable[str] = (), keys: Iterable[str] = ()) -> None:
@@ -55,7 +54,6 @@ class Redactor:
 
         Args:
             names: further names whose values are not shown.
-
         """
         try:
             shown = self._value(arguments, frozenset(names), 0)

@@ -20,7 +20,6 @@ class Rules:
     Attributes:
         requires: guarded skill -> its prerequisites, in the order in which the rule names them.
             Free of cycles: the topology is validated before rules are made of it.
-
     """
 
     requires: Mapping[SkillId, tuple[SkillId, ...]]

@@ -32,7 +32,6 @@ class KnownNames:
 
     Args:
         names: the topology's skills and the names of the configured interceptors.
-
     """
 
     def __init__(self, names: Collection[str]) -> None:

@@ -29,7 +29,6 @@ def caller_context(carrier: Mapping[str, object], fallback: Context) -> Context:
     Args:
         carrier: the `_meta` of an MCP request, or the headers of an HTTP request.
         fallback: keeps its place beneath the caller's context; also what stands for it.
-
     """
     sent = {key: value for key in _KEYS if isinstance(value := carrier.get(key), str)}
     parented = TraceContextTextMapPropagator().extract(sent, context=fallback)

@@ -12,7 +12,6 @@ class SpanDelivery:
     Args:
         room: spans that may wait; one that ends while as many wait is dropped. Bounded here and not
             by the queue of the SDK, which drops without telling.
-
     """
 
     def __init__(self, room: int) -> None:

@@ -67,7 +67,6 @@ class MetricsInterceptor:
         names: which names the metrics may bear.
         times: those that the chain's `ExecutionTimer` notes.
         meter_provider: the global one unless given.
-
     """
 
     def __init__(
@@ -171,7 +170,6 @@ def observe_audit_queue(
     Args:
         depth: returns their number; called from the thread that collects.
         meter_provider: the global one unless given.
-
     """
 
     def observe(_options: CallbackOptions) -> Iterable[Observation]:
@@ -190,7 +188,6 @@ def observe_dropped(
     Args:
         dropped: returns their number since the start; called from the thread that collects.
         meter_provider: the global one unless given.
-
     """
 
     def observe(_options: CallbackOptions) -> Iterable[Observation]:

@@ -43,7 +43,6 @@ class Recoveries:
     Args:
         names: which names the metrics may bear.
         meter_provider: the global one unless given.
-
     """
 
     def __init__(self, names: KnownNames, meter_provider: MeterProvider | None = None) -> None:

@@ -12,7 +12,6 @@ class TelemetrySettingError(Exception):
 
     Attributes:
         hint: the way out, as a clause.
-
     """
 
     def __init__(self, message: str, hint: str) -> None:
@@ -51,7 +50,6 @@ class SignalSettings:
         endpoint: the base URL given on the command line; `""` leaves it to the `OTEL_*` variables,
             which the exporters read by themselves.
         host: the host and port it goes to, for messages; free of paths, credentials and queries.
-
     """
 
     exporters: tuple[Exporter, ...]
@@ -88,7 +86,6 @@ def read_settings(environ: Mapping[str, str], otlp_endpoint: str = "") -> Teleme
 
     Raises:
         TelemetrySettingError: when an exporter or protocol is unknown, or the endpoint is no URL.
-
     """
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return TelemetrySettings(

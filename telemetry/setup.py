@@ -65,7 +65,6 @@ def start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
     Raises:
         TelemetrySettingError: when the SDK does not take the value of one of its variables, or OTLP
             over grpc is asked for and its package is not installed.
-
     """
     try:
         telemetry = _start(settings, say)

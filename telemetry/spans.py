@@ -19,7 +19,6 @@ class RunSpans:
 
     Args:
         tracer_provider: the global one unless given.
-
     """
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
@@ -98,7 +97,6 @@ def record_response(
     Args:
         model: the model that answered, as the provider names it; `""` when it does not say.
         finish_reasons: why the model stopped; empty when the provider does not say.
-
     """
     span.set_attribute(conventions.INPUT_TOKENS, input_tokens)
     span.set_attribute(conventions.OUTPUT_TOKENS, output_tokens)

@@ -22,7 +22,6 @@ class Telemetry:
         traces: whether spans are exported; without them tracing is not composed.
         metrics: whether metrics are exported; without them metrics are not composed.
         capture: whether spans may show arguments and results.
-
     """
 
     def __init__(
@@ -86,7 +85,6 @@ def start_telemetry(
 
     Raises:
         TelemetrySettingError: when a setting cannot be followed.
-
     """
     settings = read_settings(environ, otlp_endpoint)
     if not isinstance(trace.get_tracer_provider(), ProxyTracerProvider):

@@ -43,7 +43,6 @@ class TracingInterceptor:
         capture: show arguments and results, redacted and bounded.
         event_form: how the event of a refusal leaves.
         tracer_provider: the global one unless given.
-
     """
 
     def __init__(
@@ -125,7 +124,6 @@ def span_attributes(call: ToolCall, name: str) -> dict[str, AttributeValue]:
 
     Args:
         name: the skill's name, printable and bounded.
-
     """
     attributes: dict[str, AttributeValue] = {
         conventions.OPERATION: conventions.EXECUTE_TOOL,

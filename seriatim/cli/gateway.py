@@ -30,7 +30,6 @@ from seriatim.stores.rows import json_text
 from seriatim.topology import Topology, Workspace
 from seriatim.topology.problems import listing, suggestion
 from telemetry.settings import TelemetrySettingError
-from telemetry.spans import RunSpans
 from telemetry.switch import Telemetry, start_telemetry
 
 HIGHEST_PORT: Final = 65535
@@ -171,7 +170,6 @@ def gateway(
 
 async def _serve(plan: _Plan, telemetry: Telemetry) -> _Trouble | None:
     """Start what the agents need, serve them until the end, and stop it all."""
-    spans = RunSpans(telemetry.tracer_provider)
     try:
         # First of all: whatever prints, an interceptor that is imported perhaps, prints to stderr.
         with claimed_stdout() as wire:
@@ -193,10 +191,10 @@ async def _serve(plan: _Plan, telemetry: Telemetry) -> _Trouble | None:
                 match plan.front:
                     case _Stdio(agent):
                         say(f"run {run.id}: {agent} is served over stdio")
-                        served = gateway_for_process(registration(run, agent, spans))
+                        served = gateway_for_process(registration(run, agent))
                         await serve_stdio(served, wire)
                     case _Http() as front:
-                        await _serve_http(run, front, spans, wire)
+                        await _serve_http(run, front, wire)
                     case _:
                         assert_never(plan.front)
     except InterceptorError as error:
@@ -206,7 +204,7 @@ async def _serve(plan: _Plan, telemetry: Telemetry) -> _Trouble | None:
     return None
 
 
-async def _serve_http(run: Run, front: _Http, spans: RunSpans, wire: Wire) -> None:
+async def _serve_http(run: Run, front: _Http, wire: Wire) -> None:
     if not front.address.is_loopback:
         say(
             f"warning: other machines can reach `{front.address.host}`, and tokens travel to it "
@@ -216,7 +214,7 @@ async def _serve_http(run: Run, front: _Http, spans: RunSpans, wire: Wire) -> No
     url = url_of(front.address, front.listener)
     lines = []
     for agent in front.agents:
-        token = registrations.add(registration(run, agent, spans))
+        token = registrations.add(registration(run, agent))
         lines.append(json_text({"url": url, "token": token, "run": run.id, "agent": agent}))
     app = http_app(gateway_for_tokens(registrations), registrations, front.address)
     ready = anyio.Event()

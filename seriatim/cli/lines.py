@@ -34,35 +34,40 @@ class Widths:
         """Return the widths that hold `records` too."""
         rows = list(records)
         return Widths(
-            max([self.agent, *(len(_name(record.agent)) for record in rows)]),
-            max([self.skill, *(len(_skill(record)) for record in rows)]),
-            max([self.outcome, *(len(_outcome(record)) for record in rows)]),
+            max([self.agent, *(len(name_shown(record.agent)) for record in rows)]),
+            max([self.skill, *(len(skill_shown(record)) for record in rows)]),
+            max([self.outcome, *(len(outcome_words(record)) for record in rows)]),
         )
 
 
 def text_lines(record: AuditRecord, widths: Widths, *, colour: bool) -> list[str]:
     """Return the lines of a row: one, and one more for a refusal's reason or a failure's words."""
-    outcome = f"{_outcome(record):<{widths.outcome}}"
+    outcome = f"{outcome_words(record):<{widths.outcome}}"
     cells = (
         escaped(record.time),
-        f"{_name(record.agent):<{widths.agent}}",
-        f"{_skill(record):<{widths.skill}}",
+        f"{name_shown(record.agent):<{widths.agent}}",
+        f"{skill_shown(record):<{widths.skill}}",
         _styled(record, outcome) if colour else outcome,
         f"{record.duration:>8.3f} s",
-        f"decision {_name(record.decision_id[-_SHORT_ID:])}",
+        f"decision {short_id(record.decision_id)}",
     )
-    return ["  ".join(cells), *(f"{_INDENT}{detail}" for detail in _details(record))]
+    return ["  ".join(cells), *(f"{_INDENT}{detail}" for detail in details(record))]
 
 
 def json_line(record: AuditRecord) -> str:
     """Return a row as one JSON object: the fields of DESIGN.md, section 4, in its order."""
+    return json_printable(as_object(record))
+
+
+def json_printable(value: object) -> str:
+    """Return `value` as JSON on one line, of printable characters."""
     # The one control character that JSON lets stand in a string.
-    return json_text(as_object(record)).replace("\x7f", "\\u007f")
+    return json_text(value).replace("\x7f", "\\u007f")
 
 
 def header(record: AuditRecord) -> str:
     """Return what stands above the rows of a run."""
-    return f"run {_name(record.run)}, topology {_name(record.topology)} (times are UTC)"
+    return f"run {name_shown(record.run)}, topology {name_shown(record.topology)} (times are UTC)"
 
 
 def escaped(text: str) -> str:
@@ -80,29 +85,38 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _name(text: str) -> str:
+def name_shown(text: str) -> str:
+    """Return a name as it is shown: escaped, and cut where it is very long."""
     return _cut(escaped(text), LONGEST_NAME)
 
 
-def _skill(record: AuditRecord) -> str:
+def short_id(id_: str) -> str:
+    """Return the end of an id, which is random, so that two of them are told apart."""
+    return name_shown(id_[-_SHORT_ID:])
+
+
+def skill_shown(record: AuditRecord) -> str:
+    """Return the name of what was called; an arrow marks an agent to which a task was handed."""
     match record.event_type:
         case "agent.delegated":
-            return f"-> {_name(record.skill)}"
+            return f"-> {name_shown(record.skill)}"
         case _:
-            return _name(record.skill)
+            return name_shown(record.skill)
 
 
-def _outcome(record: AuditRecord) -> str:
+def outcome_words(record: AuditRecord) -> str:
+    """Return the outcome, with the rule of a refusal and the kind of a failure."""
     match record.outcome:
         case "refused":
-            return f"REFUSED {_name(record.rule or '')}".rstrip()
+            return f"REFUSED {name_shown(record.rule or '')}".rstrip()
         case "failed":
-            return f"failed {_name(record.error_kind or '')}".rstrip()
+            return f"failed {name_shown(record.error_kind or '')}".rstrip()
         case _:
-            return _name(record.outcome)
+            return name_shown(record.outcome)
 
 
-def _details(record: AuditRecord) -> list[str]:
+def details(record: AuditRecord) -> list[str]:
+    """Return what stands below the outcome: a refusal's reason, or a failure's words."""
     match record.outcome:
         case "refused":
             return [escaped(record.reason or "")]

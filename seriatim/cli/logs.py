@@ -170,7 +170,6 @@ def _place(path: Path, audit: str) -> Path:
 
     Raises:
         UnknownPlaceError: when the place that was named is none.
-
     """
     directory = path if path.is_dir() else path.parent
     # As `with_environment` has it, without its say on variables that do not concern the log.

@@ -46,7 +46,6 @@ class Progress:
         redactor: blots out secrets.
         topology: knows which arguments of which skills are not shown.
         write: receives the lines.
-
     """
 
     def __init__(

@@ -33,7 +33,6 @@ from seriatim.stores.places import SqlitePlace, chosen_place, has_run, open_audi
 from seriatim.topology import Topology, Workspace, as_text
 from seriatim.topology.settings import DEFAULT_CALLS
 from telemetry.settings import TelemetrySettingError
-from telemetry.spans import RunSpans
 from telemetry.switch import Telemetry, start_telemetry
 
 STDIN: Final = "-"
@@ -192,8 +191,7 @@ async def _play(plan: _Plan, telemetry: Telemetry) -> Result | _Trouble:
                 tally(event)
                 progress(event)
 
-            spans = RunSpans(telemetry.tracer_provider)
-            ending = await run_topology(run, plan.models, plan.task, spans, tell)
+            ending = await run_topology(run, plan.models, plan.task, tell)
     except InterceptorError as error:
         return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
     except AuditStoreError as error:

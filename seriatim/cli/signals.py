@@ -25,7 +25,6 @@ class Interrupted:
 
     Attributes:
         exit_code: 128 and the signal's number, as shells have it.
-
     """
 
     exit_code: int

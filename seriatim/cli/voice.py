@@ -20,7 +20,6 @@ def stop(problem: str, *, hint: str, code: int) -> NoReturn:
         problem: a lower-case sentence without a full stop, with backticks round what was typed.
         hint: what to do, in the same form.
         code: `FAILED` when the run failed, `WRONG_USAGE` when the command was used wrongly.
-
     """
     say(f"error: {problem}\n\nhint: {hint}")
     raise typer.Exit(code)

@@ -27,7 +27,6 @@ class Command:
     Attributes:
         words: what is run.
         shown: the same, as a user may paste it in the current directory.
-
     """
 
     words: tuple[str, ...]
@@ -60,7 +59,6 @@ async def perform(commands: Iterable[Command]) -> dict[Command, Printed]:
 
     Raises:
         DemoError: when one fails, or takes too long.
-
     """
     printed: dict[Command, Printed] = {}
     problems: list[str] = []

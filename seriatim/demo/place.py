@@ -25,7 +25,6 @@ def unpack(place: Path) -> None:
     Raises:
         OccupiedError: when it is a file, or holds anything.
         OSError: when it cannot be written.
-
     """
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise OccupiedError

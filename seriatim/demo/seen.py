@@ -48,7 +48,6 @@ def recorded(log: Path, run: str) -> list[AuditRecord]:
 
     Raises:
         DemoError: when it cannot be read.
-
     """
     try:
         with open_audit_log(log) as reader:
@@ -62,7 +61,6 @@ def visit_of(text: str) -> Visit:
 
     Raises:
         DemoError: when a line is nothing that it prints.
-
     """
     schemas: dict[str, list[str]] = {}
     calls: list[Called] = []

@@ -38,7 +38,6 @@ class Story:
 
         Raises:
             DemoError: when a command fails, or something claimed is not so.
-
         """
         self._page.prose(
             f"The workspace of this demo is {self._place}; it stays there. Its MCP server is real "

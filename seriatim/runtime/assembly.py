@@ -46,7 +46,6 @@ def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
 
     Raises:
         InterceptorError: when a user's interceptor cannot be had.
-
     """
     fail_open = run.workspace.settings.fail == "open"
     rules = Rules(agent.requires)

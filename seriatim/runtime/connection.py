@@ -52,7 +52,6 @@ class Unavailable:
 
     Attributes:
         detail: why, as a clause.
-
     """
 
     detail: str
@@ -66,7 +65,6 @@ class Connection:
         new_link: makes the way to it, once for each attempt; may raise `MissingVariableError`.
         limit: seconds in which it has to answer with its tools.
         show: makes what a server or a library said fit to be shown.
-
     """
 
     def __init__(

@@ -83,7 +83,6 @@ class Delegation:
 
         Raises:
             ModelError: when the child's model gave no answer; the row is written all the same.
-
         """
         call = ToolCall(
             id=request.id,

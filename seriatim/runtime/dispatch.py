@@ -61,7 +61,6 @@ class Request:
         id: the executor's id for it.
         name: the name that the agent used; it may be no skill of the agent's.
         meta: entries of the caller's MCP `_meta` that belong to the application.
-
     """
 
     id: CallId
@@ -76,7 +75,6 @@ class Allowance:
 
     Args:
         limit: calls that the run may make; `NO_LIMIT` for any number.
-
     """
 
     def __init__(self, limit: int) -> None:
@@ -104,7 +102,6 @@ class GovernedAgent:
         chain: takes a call of a granted skill to its outcome.
         not_granted: takes a call of anything else to its refusal.
         over_limit: takes a call beyond the run's allowance to its refusal.
-
     """
 
     scope: Scope
@@ -123,7 +120,6 @@ async def governed_mcp_call(agent: GovernedAgent, turn: Sequence[Request]) -> li
 
     Returns:
         One outcome for each call, in the order of the calls.
-
     """
     issued = datetime.now(UTC)
     decisions = [DecisionId(new_id()) for _ in turn]

@@ -17,7 +17,6 @@ class MissingVariableError(Exception):
         server: the server's id.
         field: where the variable stands, as a path within the definition (`env.API_TOKEN`).
         variable: its name.
-
     """
 
     def __init__(self, server: str, field: str, variable: str) -> None:
@@ -39,7 +38,6 @@ class Expanded:
 
     Attributes:
         secrets: the values that came in through variables.
-
     """
 
     transport: Transport
@@ -51,7 +49,6 @@ def expand(definition: ServerDefinition, environ: Mapping[str, str]) -> Expanded
 
     Raises:
         MissingVariableError: when `environ` lacks a variable.
-
     """
     fields = _Fields(definition.id, environ)
     transport: Transport

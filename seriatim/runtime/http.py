@@ -54,7 +54,6 @@ def listen(address: Address) -> socket.socket:
 
     Raises:
         OSError: when the host is unknown, or the port is taken or not ours to use.
-
     """
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     family, _, _, _, place = found[0]
@@ -86,7 +85,6 @@ async def serve_http(app: Starlette, listener: socket.socket, ready: anyio.Event
 
     Args:
         ready: set when requests are answered.
-
     """
     # Without access log and log set-up: a request's line and headers are nobody's business, and
     # stdout is not uvicorn's to write to.

@@ -31,7 +31,7 @@ from seriatim.runtime.run import Run
 from seriatim.runtime.skill_executor import SkillExecutor, distinct
 from seriatim.runtime.tools import advertised_tools
 from seriatim.topology.models import Agent
-from telemetry.spans import RunSpans, record_response
+from telemetry.spans import record_response
 
 
 @final
@@ -63,23 +63,21 @@ Ending: TypeAlias = Answered | CutOff | ModelFailed
 
 
 async def run_topology(
-    run: Run, models: Mapping[AgentId, ChosenModel], task: str, spans: RunSpans, tell: Listener
+    run: Run, models: Mapping[AgentId, ChosenModel], task: str, tell: Listener
 ) -> Ending:
     """Give the root agent its task, and return how the run ended.
 
     Args:
         models: the model of each agent of the topology.
-        spans: opens the spans of agents and of their requests to models.
         tell: told of all that happens.
 
     Raises:
         InterceptorError: when a user's interceptor cannot be had.
-
     """
     watch = CallWatch(tell)
     watched = replace(run.observers, watches=(*run.observers.watches, watch))
     run = replace(run, observers=watched)
-    root = _conversation(run, run.topology.root, models, spans, tell)
+    root = _conversation(run, run.topology.root, models, tell)
     async with AsyncExitStack() as clients:
         for chosen in models.values():
             await clients.enter_async_context(chosen.model)
@@ -96,14 +94,11 @@ def _conversation(
     run: Run,
     agent: Agent,
     models: Mapping[AgentId, ChosenModel],
-    spans: RunSpans,
     tell: Listener,
 ) -> "Conversation":
     """Return the conversation of an agent that has not begun, its children's ready behind it."""
     delegations = {
-        child.id: Delegation(
-            run, agent, child, _conversation(run, child, models, spans, tell).ask, tell
-        )
+        child.id: Delegation(run, agent, child, _conversation(run, child, models, tell).ask, tell)
         for child in agent.children
     }
     tools = [_definition(tool) for tool in advertised_tools(run, agent)]
@@ -113,7 +108,6 @@ def _conversation(
         models[agent.id],
         SkillExecutor(assemble(run, agent, Via.MODEL), delegations),
         (*tools, *(delegation_tool(child) for child in agent.children)),
-        spans,
         tell,
     )
 
@@ -132,7 +126,6 @@ class Conversation:
         chosen: ChosenModel,
         executor: SkillExecutor,
         tools: tuple[ToolDefinition, ...],
-        spans: RunSpans,
         tell: Listener,
     ) -> None:
         self._run: Final = run
@@ -141,7 +134,6 @@ class Conversation:
         self._chosen: Final = chosen
         self._executor: Final = executor
         self._parameters: Final = ModelRequestParameters(function_tools=list(tools))
-        self._spans: Final = spans
         self._tell: Final = tell
         self._messages: Final[list[ModelMessage]] = []
         self._call_ids: Final[set[str]] = set()
@@ -155,11 +147,10 @@ class Conversation:
 
         Raises:
             ModelError: when its model, or a child's, gives no answer.
-
         """
         self._tell(AgentAsked(self._agent.id, task))
         self._messages.append(ModelRequest(parts=[UserPromptPart(task)]))
-        with self._spans.agent(self._scope, self._run.topology.name):
+        with self._run.spans.agent(self._scope, self._run.topology.name):
             while True:
                 last = self._run.allowance.exceeded
                 response = await self._request(last=last)
@@ -180,7 +171,7 @@ class Conversation:
             # Not an empty list of tools: some providers take no conversation about tools without.
             settings["tool_choice"] = "none"
         name = self._chosen.model.model_name
-        with self._spans.model_request(self._scope, self._chosen.provider, name) as span:
+        with self._run.spans.model_request(self._scope, self._chosen.provider, name) as span:
             try:
                 response = await model_request(
                     self._chosen.model,

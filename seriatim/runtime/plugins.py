@@ -27,7 +27,6 @@ def make_interceptor(
 
     Raises:
         InterceptorError: when it cannot be found, imported, or made with its settings.
-
     """
     factory = _find(setting.use, directory)
     try:

@@ -54,7 +54,6 @@ class ServerProcess:
         environ: where the few inherited variables come from.
         directory: what a relative working directory is relative to.
         log: gets the server's stderr; closed when the process has ended.
-
     """
 
     def __init__(
@@ -95,7 +94,6 @@ class ServerProcess:
 
         Raises:
             OSError: when it cannot be started.
-
         """
         with closing(self._log):
             # Shielded, and nothing is awaited before the `try`: a cancellation in between would

@@ -25,7 +25,6 @@ class ModelChoiceError(Exception):
 
     Attributes:
         hint: what to do about it.
-
     """
 
     def __init__(self, message: str, hint: str) -> None:
@@ -42,7 +41,6 @@ class Provider:
         name: its name in pydantic-ai.
         package: what to install to use it.
         variables: environment variables that it reads; the first is the one to set.
-
     """
 
     name: str
@@ -92,7 +90,6 @@ class ChosenModel:
         provider: the name under which traces know the provider.
         settings: what the agent's `model:` block says beside the name.
         secrets: values that no error may repeat.
-
     """
 
     provider: str
@@ -106,7 +103,6 @@ def named_model(name: str, agent: Agent, environ: Mapping[str, str]) -> ChosenMo
 
     Raises:
         ModelChoiceError: when the name is of another form, or the model cannot be used.
-
     """
     provider, colon, model = name.partition(":")
     if not (provider and colon and model):
@@ -122,7 +118,6 @@ def own_model(agent: Agent, environ: Mapping[str, str]) -> ChosenModel:
 
     Raises:
         ModelChoiceError: when it has none, or one that cannot be used.
-
     """
     for choice in agent.models:
         return _chosen(choice.provider, choice.name, agent, environ)

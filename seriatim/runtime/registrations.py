@@ -16,7 +16,6 @@ from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import GovernedAgent
 from seriatim.runtime.run import Run
 from seriatim.runtime.tools import advertised_tools
-from telemetry.spans import RunSpans
 
 TOKEN_BYTES: Final = 32
 """Random bytes of a token: 256 bits."""
@@ -31,7 +30,6 @@ class Registration:
         id: tells this registration from every other; no secret.
         tools: what the agent is shown.
         context: the trace context of calls whose caller sends none.
-
     """
 
     agent: GovernedAgent
@@ -40,19 +38,18 @@ class Registration:
     id: str = field(default_factory=new_id)
 
 
-def registration(run: Run, agent: AgentId, spans: RunSpans) -> Registration:
+def registration(run: Run, agent: AgentId) -> Registration:
     """Return a new registration of one of a run's agents, under a trace of its own.
 
     Raises:
         InterceptorError: when a user's interceptor cannot be had.
-
     """
     definition = run.topology.agents[agent]
     governed = assemble(run, definition, Via.GATEWAY)
     return Registration(
         agent=governed,
         tools=advertised_tools(run, definition),
-        context=spans.registration(governed.scope),
+        context=run.spans.registration(governed.scope),
     )
 
 
@@ -104,7 +101,6 @@ class Registrations:
 
         Raises:
             KeyError: when it is no longer registered.
-
         """
         return self._by_id[token.client_id]
 

@@ -20,7 +20,7 @@ from interceptors import (
 from seriatim.runtime.dispatch import Allowance
 from seriatim.runtime.servers import RunningServers, open_servers
 from seriatim.topology.models import Topology, Workspace
-from telemetry import KnownNames, Recoveries, Telemetry, no_telemetry
+from telemetry import KnownNames, Recoveries, RunSpans, Telemetry, no_telemetry
 
 RUN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """The shape of a run id that somebody gives (DESIGN.md, section 7)."""
@@ -34,7 +34,6 @@ class Observers:
     Attributes:
         telemetry: where spans and metrics go; nothing is composed for what is off.
         watches: interceptors that only look, the first outside the second; inside telemetry's.
-
     """
 
     telemetry: Telemetry = field(default_factory=no_telemetry)
@@ -48,7 +47,6 @@ class Run:
 
     Attributes:
         names: the names that metrics may bear.
-
     """
 
     id: RunId
@@ -60,6 +58,7 @@ class Run:
     redactor: Redactor
     allowance: Allowance
     observers: Observers
+    spans: RunSpans
     names: KnownNames
     recoveries: Recoveries
 
@@ -85,7 +84,6 @@ async def open_run(
     Raises:
         MissingVariableError: when the definition of a needed server names a variable that is not
             in `environ`.
-
     """
     needed = {skill.tool.server for agent in agents for skill in topology.agents[agent].skills}
     definitions = [server for server in workspace.servers.values() if server.id in needed]
@@ -104,6 +102,7 @@ async def open_run(
                 redactor=Redactor(servers.secrets, workspace.settings.redact),
                 allowance=Allowance(max_calls),
                 observers=observers,
+                spans=RunSpans(observers.telemetry.tracer_provider),
                 names=names,
                 recoveries=recoveries,
             )

@@ -43,7 +43,6 @@ class Retry:
 
     Attributes:
         arguments: skill -> the arguments with which it is called on the way.
-
     """
 
     arguments: Mapping[str, JsonObject]
@@ -65,7 +64,6 @@ class ScriptError(Exception):
 
     Attributes:
         problems: all that is wrong with it, sorted by place.
-
     """
 
     def __init__(self, problems: Collection[Problem]) -> None:
@@ -81,7 +79,6 @@ def read_script(file: Path, path: str, agents: Collection[AgentId]) -> Script:
 
     Raises:
         ScriptError: when anything is wrong with it.
-
     """
     document = read(file, path)
     reading = _Reading(agents, list(document.problems))

@@ -25,7 +25,6 @@ class ServerLog:
 
     Args:
         secrets: values that are blotted out; those under 8 characters are left alone.
-
     """
 
     def __init__(self, path: Path, secrets: Iterable[str]) -> None:

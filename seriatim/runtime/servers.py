@@ -44,7 +44,6 @@ class RunningServers:
 
     Attributes:
         secrets: every value that came in through `${VAR}`.
-
     """
 
     def __init__(self, connections: Mapping[str, Connection], secrets: frozenset[str]) -> None:
@@ -96,7 +95,6 @@ async def open_servers(
         environ: where `${VAR}` and the few variables that every process gets come from.
         directory: the workspace's directory; logs go to `.seriatim/servers/` in it.
         start_limit: seconds in which each server has to answer with its tools.
-
     """
     connections, secrets = _connections(definitions, environ, directory, start_limit)
     raised: list[Exception] = []

@@ -11,7 +11,7 @@ from interceptors import AgentId, BrokenArguments, CallId, JsonObject, Outcome
 from seriatim.runtime.delegation import Delegation
 from seriatim.runtime.dispatch import GovernedAgent, Request, governed_mcp_call
 from seriatim.runtime.providers import ModelError
-from seriatim.runtime.render import to_tool_return
+from seriatim.runtime.tool_return import to_tool_return
 
 
 class SkillExecutor:
@@ -20,7 +20,6 @@ class SkillExecutor:
     Args:
         agent: the agent whose calls they are.
         delegations: child's id -> the way to it; every other name goes through the gate.
-
     """
 
     def __init__(self, agent: GovernedAgent, delegations: Mapping[AgentId, Delegation]) -> None:
@@ -34,7 +33,6 @@ class SkillExecutor:
 
         Raises:
             ModelError: when the model of a child gave no answer; the rest of the turn is cancelled.
-
         """
         skills: list[tuple[int, Request]] = []
         tasks: dict[AgentId, list[tuple[int, Request]]] = {}

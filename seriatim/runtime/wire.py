@@ -62,7 +62,6 @@ async def send_call(
     Raises:
         MCPError: when the answer is a JSON-RPC error, or the connection is lost.
         ServerProtocolError: when what is to be sent, or what came back, is no valid MCP.
-
     """
     sent = {key: value for key, value in meta.items() if key not in CONNECTION_KEYS}
     _check([arguments, sent])

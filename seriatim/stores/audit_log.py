@@ -55,7 +55,6 @@ class AuditReader:
 
         Args:
             newest: how many of the latest are wanted.
-
         """
         found = self._rows(
             f"SELECT {_COLUMNS} FROM audit WHERE rowid <= ? {_and(criteria)}"  # noqa: S608  constants only
@@ -105,7 +104,6 @@ def open_audit_log(path: Path) -> Iterator[AuditReader]:
     Raises:
         NoAuditLogError: when there is no file, or an empty one.
         AuditStoreError: when it is no audit log, or cannot be read.
-
     """
     if not path.exists():
         raise NoAuditLogError(f"there is no audit log yet at `{path}`")

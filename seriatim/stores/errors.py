@@ -13,7 +13,6 @@ class AuditStoreError(Exception):
     Attributes:
         message: what is the matter, as one sentence without a full stop.
         hint: the way out.
-
     """
 
     def __init__(self, message: str, hint: str = ELSEWHERE) -> None:

@@ -31,7 +31,6 @@ def audit_place(url: str, directory: Path) -> SqlitePlace:
 
     Raises:
         UnknownPlaceError: when it names something else.
-
     """
     scheme, separator, _ = url.partition("://")
     if separator and not url.startswith(_SQLITE):
@@ -53,7 +52,6 @@ def chosen_place(url: str, setting: str, workspace_directory: Path) -> SqlitePla
 
     Raises:
         UnknownPlaceError: when the one that counts is no place for a log.
-
     """
     if url:
         return audit_place(url, Path.cwd())
@@ -70,7 +68,6 @@ def has_run(place: SqlitePlace, run: str) -> bool:
 
     Raises:
         AuditStoreError: when there is a log that cannot be read.
-
     """
     try:
         with open_audit_log(place.path) as log:

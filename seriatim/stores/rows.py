@@ -24,7 +24,6 @@ def from_row(row: Sequence[Any]) -> AuditRecord:
 
     Raises:
         ValueError: when a column that holds JSON holds something else.
-
     """
     values: dict[str, Any] = {
         name: json.loads(value) if name in _JSON else value

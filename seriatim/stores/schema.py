@@ -69,7 +69,6 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         AuditStoreError: when the file is something else, or of a newer version.
         sqlite3.Error: when it cannot be used at all.
         OSError: when its directory cannot be made.
-
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
@@ -93,7 +92,6 @@ def is_made(connection: sqlite3.Connection, path: Path) -> bool:
 
     Raises:
         AuditStoreError: when it holds anything else.
-
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -21,7 +21,6 @@ class SqliteAudit:
 
         Raises:
             AuditStoreError: when the log is locked, read-only, deleted or closed, or the disk full.
-
         """
         await self._writer.commit()
 
@@ -30,7 +29,6 @@ class SqliteAudit:
 
         Raises:
             AuditStoreError: when it is not.
-
         """
         await self._writer.commit(to_row(record))
 
@@ -41,7 +39,6 @@ async def open_sqlite_audit(path: Path) -> AsyncIterator[SqliteAudit]:
 
     Raises:
         AuditStoreError: when the log cannot be opened.
-
     """
     writer = SqliteWriter(path)
     try:

@@ -62,7 +62,6 @@ class SqliteWriter:
 
         Raises:
             AuditStoreError: when it cannot be opened.
-
         """
         self._thread.start()
         await self._opening.wait()
@@ -72,7 +71,6 @@ class SqliteWriter:
 
         Raises:
             AuditStoreError: when they are not.
-
         """
         if self._closed:
             raise AuditStoreError(f"the audit log `{self._path}` is closed")

@@ -64,7 +64,6 @@ class Archetype:
     Attributes:
         whole: the archetype with everything in it.
         defaults: the part that agents inherit.
-
     """
 
     description: str
@@ -81,7 +80,6 @@ class Shelf(Generic[Definition]):
     Attributes:
         complete: whether the id of every definition could be read, so that a name that is absent
             is unknown indeed.
-
     """
 
     known: Mapping[str, Definition]
@@ -133,7 +131,6 @@ def read_skills(sources: Iterable[Fields], *, whole: bool) -> Shelf[SkillDefinit
 
     Args:
         whole: that there can be no others.
-
     """
     skills: dict[str, SkillDefinition] = {}
     complete = whole

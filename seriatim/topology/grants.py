@@ -29,7 +29,6 @@ class Grants:
     Attributes:
         complete: whether these are all; not so when a bulk grant or the archetype is unknown, and
             a problem says so.
-
     """
 
     held: Mapping[SkillId, Grant]

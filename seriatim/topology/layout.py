@@ -19,7 +19,6 @@ class NothingToValidateError(Exception):
 
     Attributes:
         hint: what a workspace is.
-
     """
 
     def __init__(self, message: str, hint: str) -> None:
@@ -56,7 +55,6 @@ class Layout:
         whole: whether `top` is all that was written there.
         files: how many were read.
         problems: where everything that is wrong is noted.
-
     """
 
     directory: Path
@@ -76,7 +74,6 @@ def find(path: Path) -> Layout:
 
     Raises:
         NothingToValidateError: when there is no workspace.
-
     """
     try:
         if path.is_dir():

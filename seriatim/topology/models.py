@@ -30,7 +30,6 @@ class StdioTransport:
         command: the argument vector; strings may hold `${VAR}`, here as in `env` and `cwd`.
         env: what the process gets beside the few variables that any process needs.
         cwd: where it starts; the workspace's directory unless said otherwise.
-
     """
 
     command: tuple[str, ...]
@@ -72,7 +71,6 @@ class Skill:
         required_scopes: `iam.required_scopes`.
         timeout: seconds that the tool may take.
         redact: names whose values the audit log does not show.
-
     """
 
     id: SkillId
@@ -107,7 +105,6 @@ class Agent:
         scopes: base and elevated scopes, agent's and archetype's together.
         models: the `model:` block in a tuple of one, or an empty tuple.
         executor: `model`, or the name of the harness kind.
-
     """
 
     id: AgentId
@@ -132,7 +129,6 @@ class InterceptorSetting:
         position: `outer` stands outside the gate, `inner` inside it.
         settings: keyword arguments of the interceptor's factory.
         timeout: seconds that it may take for itself, the time of what it proceeds to left out.
-
     """
 
     use: str
@@ -151,7 +147,6 @@ class Settings:
         max_calls: calls that one run may make, refusals included; `None` where the file is silent.
         redact: regular expressions for names whose values are not shown.
         audit: where the audit log is, as a URL or a path; `""` is the default place.
-
     """
 
     interceptors: tuple[InterceptorSetting, ...]
@@ -178,7 +173,6 @@ class Workspace:
 
     Attributes:
         directory: the workspace's directory; for a one-file workspace, the directory of the file.
-
     """
 
     directory: Path

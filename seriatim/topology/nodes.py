@@ -16,7 +16,6 @@ class ScalarNode:
     Attributes:
         text: as it was written, quotes and escapes worked in.
         value: what YAML makes of the text (`no` is false, `1.0` a number).
-
     """
 
     at: Location

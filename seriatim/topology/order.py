@@ -42,7 +42,6 @@ class Order:
     Args:
         fields: the agent node.
         scopes: what the agent may use, its archetype's scopes included.
-
     """
 
     def __init__(

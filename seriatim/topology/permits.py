@@ -11,7 +11,6 @@ def permit_of(skill: Skill, server: ServerDefinition, *, annotated_read_only: bo
         server: the one that the skill's tool is on.
         annotated_read_only: whether the server annotates the tool as read-only; counts where the
             workspace declares no effect.
-
     """
     tool = skill.tool.name
     own = tool in server.tool_tiers

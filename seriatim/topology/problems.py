@@ -69,7 +69,6 @@ class Location:
         pointer: the JSON pointer of the node that stands there.
         text: the line, without its end.
         width: how many characters of the line belong to the place.
-
     """
 
     path: str
@@ -97,7 +96,6 @@ class Problem:
     Attributes:
         message: a clause in lower case; what the author wrote stands in backticks.
         hint: what to do about it.
-
     """
 
     code: Code

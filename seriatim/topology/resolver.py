@@ -38,7 +38,6 @@ class Sound:
     Attributes:
         problems: warnings only, sorted by place.
         files: how many were read.
-
     """
 
     workspace: Workspace
@@ -64,7 +63,6 @@ class TopologyProblemsError(Exception):
 
     Attributes:
         problems: all of them, warnings included, sorted by place.
-
     """
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
@@ -80,7 +78,6 @@ def load_workspace(path: Path) -> Workspace:
     Raises:
         NothingToValidateError: when there is no workspace.
         TopologyProblemsError: when it has errors; warnings are passed over.
-
     """
     match load(path):
         case Sound(workspace):
@@ -94,7 +91,6 @@ def load(path: Path) -> Loaded:
 
     Raises:
         NothingToValidateError: when there is no workspace.
-
     """
     layout = find(path)
     catalogue = _catalogue(layout)

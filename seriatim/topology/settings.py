@@ -30,7 +30,6 @@ class EnvironmentSettingError(Exception):
     Attributes:
         variable: its name.
         hint: what it takes.
-
     """
 
     def __init__(self, variable: str, value: str, hint: str) -> None:
@@ -60,7 +59,6 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
 
     Raises:
         EnvironmentSettingError: when one of them holds no value of its setting.
-
     """
     if fail := environment.get("SERIATIM_FAIL"):
         if fail not in _FAIL:

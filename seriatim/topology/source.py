@@ -45,7 +45,6 @@ class Document:
         root: the mapping at its top; empty when the file holds none.
         whole: whether `root` is all that the file says.
         problems: what was wrong with the file as YAML.
-
     """
 
     path: str

@@ -15,7 +15,6 @@ from mcp import Client, MCPError
 
 from interceptors import AuditRecord, MemoryAuditSink
 from seriatim.runtime.registrations import Registration
-from telemetry.spans import RunSpans
 from tests.support.gateways import (
     ADA,
     BOB,
@@ -44,7 +43,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     audit = MemoryAuditSink()
     async with (
         running(write_workspace(tmp_path), audit) as run,
-        serving(run, audit, RunSpans()) as gateway,
+        serving(run, audit) as gateway,
     ):
         yield gateway
 

@@ -14,7 +14,6 @@ from anyio.lowlevel import checkpoint
 
 from interceptors import MemoryAuditSink
 from seriatim.runtime.http import Address, listen, url_of
-from telemetry.spans import RunSpans
 from tests.support.gateways import Era, Gateway, eventually, running, serving, write_workspace
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +36,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     audit = MemoryAuditSink()
     async with (
         running(write_workspace(tmp_path), audit) as run,
-        serving(run, audit, RunSpans()) as gateway,
+        serving(run, audit) as gateway,
     ):
         yield gateway
 
@@ -157,7 +156,7 @@ async def test_a_token_is_in_no_log_and_in_no_row(
     audit = MemoryAuditSink()
     async with (
         running(write_workspace(tmp_path), audit) as run,
-        serving(run, audit, RunSpans()) as gateway,
+        serving(run, audit) as gateway,
         gateway.over_http("ada", era) as ada,
     ):
         await ada.call_tool("echo", {})
@@ -190,7 +189,7 @@ async def test_stopping_lets_a_short_call_finish_and_cancels_a_long_one(
         running(write_workspace(tmp_path), audit) as run,
         anyio.create_task_group() as clients,
     ):
-        async with serving(run, audit, RunSpans()) as gateway:
+        async with serving(run, audit) as gateway:
             clients.start_soon(partial(work, gateway, until=str(go)))
             clients.start_soon(work, gateway)
             await eventually(lambda: calls.exists() and len(calls.read_text().splitlines()) == 2)

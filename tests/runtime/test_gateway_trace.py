@@ -12,7 +12,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from interceptors import MemoryAuditSink
 from seriatim.runtime.run import Observers
 from telemetry import Telemetry
-from telemetry.spans import RunSpans
 from tests.support.gateways import Era, Gateway, running, serving, write_workspace
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +51,7 @@ async def gateway(tmp_path: Path, exporter: InMemorySpanExporter) -> AsyncIterat
     audit = MemoryAuditSink()
     async with (
         running(write_workspace(tmp_path), audit, Observers(telemetry)) as run,
-        serving(run, audit, RunSpans(provider)) as gateway,
+        serving(run, audit) as gateway,
     ):
         yield gateway
 

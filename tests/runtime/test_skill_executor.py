@@ -9,8 +9,8 @@ from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse, Too
 
 from interceptors import BrokenArguments, CallId, Completed, Failed, ToolError, ToolResult
 from seriatim.runtime.dispatch import Request
-from seriatim.runtime.render import to_tool_return
 from seriatim.runtime.skill_executor import distinct, request_of
+from seriatim.runtime.tool_return import to_tool_return
 from tests.support.model_runs import Playing, play, reached, workspace_file
 
 pytestmark = pytest.mark.anyio

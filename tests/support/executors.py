@@ -24,7 +24,6 @@ from seriatim.runtime.providers import ChosenModel
 from seriatim.runtime.registrations import registration
 from seriatim.runtime.run import Observers, Run, open_run
 from seriatim.topology import load_workspace
-from telemetry import RunSpans
 from tests.support.mcp_servers import SERVERS
 
 SKILLS: Final = {
@@ -141,7 +140,7 @@ def _text_of(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def _by_client(run: Run, agent: str, era: str) -> AsyncIterator[Executor]:
-    gateway = gateway_for_process(registration(run, AgentId(agent), RunSpans()))
+    gateway = gateway_for_process(registration(run, AgentId(agent)))
     async with Client(gateway, mode=era) as client:
         yield ClientByHand(client)
 

@@ -22,7 +22,6 @@ from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
 from seriatim.runtime.registrations import Registrations, registration
 from seriatim.runtime.run import Observers, Run, open_run
 from seriatim.topology.resolver import load_workspace
-from telemetry.spans import RunSpans
 
 SERVER = Path(__file__).parent / "servers" / "counting.py"
 
@@ -135,7 +134,6 @@ class Gateway:
     Attributes:
         url: where it is reached over HTTP.
         tokens: the agents' bearer tokens.
-
     """
 
     run: Run
@@ -154,7 +152,7 @@ class Gateway:
     @asynccontextmanager
     async def over_streams(self, agent: str, era: Era) -> AsyncIterator[Client]:
         """Reach the agent as over stdio: whoever speaks is the one registration."""
-        registered = registration(self.run, AgentId(agent), RunSpans())
+        registered = registration(self.run, AgentId(agent))
         async with Client(_streams(gateway_for_process(registered)), mode=era) as client:
             yield client
 
@@ -171,12 +169,10 @@ async def _streams(server: Server) -> AsyncIterator[MessageStream]:
 
 
 @asynccontextmanager
-async def serving(run: Run, audit: MemoryAuditSink, spans: RunSpans) -> AsyncIterator[Gateway]:
+async def serving(run: Run, audit: MemoryAuditSink) -> AsyncIterator[Gateway]:
     """Serve the agents of a run on a socket of this machine."""
     registrations = Registrations()
-    tokens = {
-        agent: registrations.add(registration(run, agent, spans)) for agent in run.topology.agents
-    }
+    tokens = {agent: registrations.add(registration(run, agent)) for agent in run.topology.agents}
     address = Address("127.0.0.1", 0)
     listener = listen(address)
     url = url_of(address, listener)

@@ -19,7 +19,6 @@ from seriatim.runtime.model_loop import Ending, run_topology
 from seriatim.runtime.providers import ChosenModel
 from seriatim.runtime.run import Observers, open_run
 from seriatim.topology.resolver import load_workspace
-from telemetry.spans import RunSpans
 
 SERVER = Path(__file__).parent / "servers" / "counting.py"
 
@@ -159,5 +158,5 @@ async def play_chosen(
         environ=os.environ,
         observers=Observers(),
     ) as run:
-        ending = await run_topology(run, models, task, RunSpans(), events.append)
+        ending = await run_topology(run, models, task, events.append)
     return Played(ending, sink.records, events)
