@@ -118,7 +118,9 @@ def rules_file() -> str:
         "rules": [_provisioned(alert) for alert in alerts()],
     }
     head = "# Made by `python -m dashboards.generate` from `dashboards/alerts.py`.\n"
-    return head + yaml.safe_dump({"apiVersion": 1, "groups": [group]}, sort_keys=False, width=sys.maxsize)
+    return head + yaml.safe_dump(
+        {"apiVersion": 1, "groups": [group]}, sort_keys=False, width=sys.maxsize
+    )
 
 
 def _provisioned(alert: Alert) -> dict[str, Any]:

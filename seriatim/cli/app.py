@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "run": "Run a topology with a model, or with a script.",
     "gateway": "Serve an agent's tools to a harness.",
     "logs": "Print the audit log of a run.",
+    "trace": "Print a run as a tree: agents, turns, calls, refusals.",
 }
 """Command -> its help; the function of the same name in `seriatim.cli.<command>` is the command."""
 

@@ -11,26 +11,31 @@ from typing import Annotated, Final, TypeAlias, assert_never, final
 import anyio
 import typer
 
-from interceptors import AgentId, RunId, new_id
+from interceptors import AgentId, RunId
 from seriatim.cli.lines import escaped
-from seriatim.cli.opening import chosen_topology, sound_workspace
+from seriatim.cli.opening import (
+    checked_run_id,
+    chosen_topology,
+    expect_variables,
+    place_of_audit,
+    sound_workspace,
+    telemetry_for,
+)
 from seriatim.cli.signals import Done, Interrupted, until_signalled
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.expansion import MissingVariableError, expand
 from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
 from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
 from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.registrations import Registrations, registration
-from seriatim.runtime.run import RUN_ID, Observers, Run, open_run
+from seriatim.runtime.run import Observers, Run, open_run
 from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
-from seriatim.stores.errors import AuditStoreError, UnknownPlaceError
-from seriatim.stores.places import SqlitePlace, chosen_place, open_audit
+from seriatim.stores.errors import AuditStoreError
+from seriatim.stores.places import SqlitePlace, open_audit
 from seriatim.stores.rows import json_text
 from seriatim.topology import Topology, Workspace
 from seriatim.topology.problems import listing, suggestion
-from telemetry.settings import TelemetrySettingError
-from telemetry.switch import Telemetry, start_telemetry
+from telemetry.switch import Telemetry
 
 HIGHEST_PORT: Final = 65535
 
@@ -108,7 +113,6 @@ def gateway(
     audit: Annotated[
         str,
         typer.Option(
-            envvar="SERIATIM_AUDIT",
             help="Where the audit log is: a path, or `sqlite:///PATH`.",
             show_default=False,
         ),
@@ -139,24 +143,16 @@ def gateway(
             hint="give `--agent` once, or serve over HTTP with `--http 127.0.0.1:0`",
             code=WRONG_USAGE,
         )
-    if run_id and not RUN_ID.fullmatch(run_id):
-        stop(
-            f"`{escaped(run_id)}` cannot be the id of a run",
-            hint="use letters, digits, `.`, `_` and `-`, at most 64 of them",
-            code=WRONG_USAGE,
-        )
+    id_ = checked_run_id(run_id)
     address = _address(http) if http else None
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
     ids = tuple(_agent(chosen, name) for name in names)
-    place = _place(audit, workspace)
-    _expect_variables(workspace, chosen, ids)
-    try:
-        telemetry = start_telemetry(os.environ, otlp, say=say)
-    except TelemetrySettingError as error:
-        stop(str(error), hint=error.hint, code=WRONG_USAGE)
+    place = place_of_audit(audit, workspace)
+    expect_variables(workspace, chosen, ids)
+    telemetry = telemetry_for(otlp)
     front = _Http(ids, address, _listener(address)) if address else _Stdio(*ids)
-    plan = _Plan(RunId(run_id or new_id()), workspace, chosen, ids, front, place)
+    plan = _Plan(id_, workspace, chosen, ids, front, place)
     with telemetry, front.listener if isinstance(front, _Http) else nullcontext():
         ended = anyio.run(until_signalled, partial(_serve, plan, telemetry))
     match ended:
@@ -270,22 +266,3 @@ def _listener(address: Address) -> socket.socket:
             hint="choose another address, or port 0 for any free one",
             code=FAILED,
         )
-
-
-def _place(audit: str, workspace: Workspace) -> SqlitePlace:
-    try:
-        return chosen_place(audit, workspace.settings.audit, workspace.directory)
-    except UnknownPlaceError as error:
-        stop(error.message, hint=error.hint, code=WRONG_USAGE)
-
-
-def _expect_variables(
-    workspace: Workspace, topology: Topology, agents: tuple[AgentId, ...]
-) -> None:
-    """Leave when the definition of a needed server names a variable that is not set."""
-    skills = [skill for agent in agents for skill in topology.agents[agent].skills]
-    try:
-        for server in dict.fromkeys(skill.tool.server for skill in skills):
-            expand(workspace.servers[server], os.environ)
-    except MissingVariableError as error:
-        stop(str(error), hint=f"set `{error.variable}`", code=FAILED)

@@ -85,6 +85,11 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
+def counted(number: int, one: str, several: str) -> str:
+    """Return the number with the word that fits it."""
+    return f"{number} {one if number == 1 else several}"
+
+
 def name_shown(text: str) -> str:
     """Return a name as it is shown: escaped, and cut where it is very long."""
     return _cut(escaped(text), LONGEST_NAME)

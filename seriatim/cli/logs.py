@@ -1,17 +1,16 @@
 """`seriatim logs`: prints the audit log. Needs no topology that is right, or even readable."""
 
-import io
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal
 
 import typer
 
 from interceptors import AuditRecord
 from seriatim.cli.lines import Widths, escaped, header, json_line, text_lines
-from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, say, stop, takes_colour
 from seriatim.stores.audit_log import (
     ALL,
     AuditReader,
@@ -24,8 +23,6 @@ from seriatim.stores.errors import AuditStoreError, NoAuditLogError, UnknownPlac
 from seriatim.stores.places import chosen_place
 from seriatim.topology.fields import Fields
 from seriatim.topology.source import read
-
-Format: TypeAlias = Literal["text", "json"]
 
 
 def logs(
@@ -110,12 +107,9 @@ class _Printer:
 
     def __init__(self, format_: Format) -> None:
         self._format: Final = format_
-        self._colour: Final = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._colour: Final = takes_colour(sys.stdout)
         self._widths = Widths()
         self._run = ""
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            # What the terminal's encoding lacks becomes an escape instead of an exception.
-            sys.stdout.reconfigure(errors="backslashreplace")
 
     def rows(self, records: Iterable[AuditRecord]) -> None:
         """Print `records`, and flush."""

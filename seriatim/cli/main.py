@@ -1,13 +1,15 @@
 """The command `seriatim`."""
 
+import io
 import os
 import sys
 from typing import Final, NoReturn
 
 import click
 
+from interceptors.texts import clause
 from seriatim.cli.app import app
-from seriatim.cli.voice import say
+from seriatim.cli.voice import FAILED, say
 
 _SEE_HELP: Final = "see `seriatim --help`, or `--help` after a command"
 
@@ -16,6 +18,9 @@ def main() -> NoReturn:
     """Run the command line, and leave with its exit code."""
     # So that a workspace can name the interpreter that has what seriatim has.
     os.environ.setdefault("SERIATIM_PYTHON", sys.executable)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the encoding of stdout lacks becomes an escape instead of an exception.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except click.ClickException as error:
@@ -26,6 +31,14 @@ def main() -> NoReturn:
         # The reader of our output has left; there is nobody to tell.
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        if os.environ.get("SERIATIM_DEBUG"):
+            raise
+        say(
+            f"error: seriatim failed: {clause(error)}\n\n"
+            "hint: this is a fault of ours; run it again with `SERIATIM_DEBUG=1` for the traceback"
+        )
+        sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -1,12 +1,21 @@
-"""What `run` and `gateway` do before anything starts: a sound workspace, and one topology of it."""
+"""What `run` and `gateway` settle before anything starts; each function leaves when it cannot."""
 
 import os
+import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 import typer
 
+from interceptors import AgentId, RunId, new_id
+from seriatim.cli.lines import escaped
+from seriatim.cli.paint import paint_for
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.runtime.expansion import MissingVariableError, expand
+from seriatim.runtime.run import RUN_ID
+from seriatim.stores.errors import UnknownPlaceError
+from seriatim.stores.places import SqlitePlace, chosen_place
 from seriatim.topology import (
     Broken,
     EnvironmentSettingError,
@@ -19,6 +28,8 @@ from seriatim.topology import (
     with_environment,
 )
 from seriatim.topology.problems import listing, suggestion
+from telemetry.settings import TelemetrySettingError
+from telemetry.switch import Telemetry, start_telemetry
 
 
 def sound_workspace(path: Path) -> Workspace:
@@ -32,7 +43,7 @@ def sound_workspace(path: Path) -> Workspace:
     except NothingToValidateError as error:
         stop(str(error), hint=error.hint, code=WRONG_USAGE)
     if loaded.problems:
-        say(f"{as_text(loaded.problems)}\n")
+        say(f"{as_text(loaded.problems, paint_for(sys.stderr))}\n")
     if isinstance(loaded, Broken):
         say(summary(loaded.problems, loaded.files))
         raise typer.Exit(FAILED)
@@ -61,3 +72,40 @@ def chosen_topology(workspace: Workspace, name: str) -> Topology:
             code=WRONG_USAGE,
         )
     return next(iter(known.values()))
+
+
+def checked_run_id(text: str) -> RunId:
+    """Return the run id that was given, or a fresh one when none was."""
+    if text and not RUN_ID.fullmatch(text):
+        stop(
+            f"`{escaped(text)}` cannot be the id of a run",
+            hint="use letters, digits, `.`, `_` and `-`, at most 64 of them",
+            code=WRONG_USAGE,
+        )
+    return RunId(text or new_id())
+
+
+def place_of_audit(url: str, workspace: Workspace) -> SqlitePlace:
+    """Return where the audit log is: where `--audit` says, or else the settings."""
+    try:
+        return chosen_place(url, workspace.settings.audit, workspace.directory)
+    except UnknownPlaceError as error:
+        stop(error.message, hint=error.hint, code=WRONG_USAGE)
+
+
+def expect_variables(workspace: Workspace, topology: Topology, agents: Collection[AgentId]) -> None:
+    """Leave when the definition of a server that `agents` need names a variable that is not set."""
+    skills = [skill for agent in agents for skill in topology.agents[agent].skills]
+    try:
+        for server in dict.fromkeys(skill.tool.server for skill in skills):
+            expand(workspace.servers[server], os.environ)
+    except MissingVariableError as error:
+        stop(str(error), hint=f"set `{error.variable}`", code=FAILED)
+
+
+def telemetry_for(otlp: str) -> Telemetry:
+    """Return telemetry as the environment and `--otlp` ask for it."""
+    try:
+        return start_telemetry(os.environ, otlp, say=say)
+    except TelemetrySettingError as error:
+        stop(str(error), hint=error.hint, code=WRONG_USAGE)

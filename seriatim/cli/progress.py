@@ -1,7 +1,6 @@
 """The stream of what happens in a run: one line an event, on stderr, as it happens."""
 
 import json
-import os
 import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -20,7 +19,7 @@ from interceptors import (
     text_of,
 )
 from seriatim.cli.lines import escaped
-from seriatim.cli.voice import say
+from seriatim.cli.voice import say, takes_colour
 from seriatim.runtime.events import (
     AgentAsked,
     AgentSaid,
@@ -54,7 +53,7 @@ class Progress:
         self._redactor: Final = redactor
         self._topology: Final = topology
         self._write: Final = write
-        self._colour: Final = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        self._colour: Final = takes_colour(sys.stderr)
 
     def __call__(self, event: Event) -> None:
         match event:

@@ -1,6 +1,5 @@
 """What is printed when a run has ended: the text or the object on stdout, the rest on stderr."""
 
-import io
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,8 +9,7 @@ import typer
 
 from interceptors import AgentId, RunId
 from seriatim.cli.lines import escaped
-from seriatim.cli.validate import Format
-from seriatim.cli.voice import FAILED, say
+from seriatim.cli.voice import FAILED, Format, say
 from seriatim.runtime.events import Count
 from seriatim.runtime.model_loop import Answered, CutOff, Ending, ModelFailed
 from seriatim.stores.rows import json_text
@@ -80,9 +78,6 @@ def _counted(number: int, one: str, several: str) -> str:
 
 def _printable(text: str) -> str:
     """Return the text as it is; for a terminal, so that it moves no cursor."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # An encoding that lacks a character gets an escape instead of an exception.
-        sys.stdout.reconfigure(errors="backslashreplace")
     if not sys.stdout.isatty():
         return text
     return "\n".join(

@@ -12,28 +12,33 @@ from typing import Annotated, Final, final
 import anyio
 import typer
 
-from interceptors import AgentId, RunId, new_id
+from interceptors import AgentId, RunId
 from seriatim.cli.lines import escaped
-from seriatim.cli.opening import chosen_topology, sound_workspace
+from seriatim.cli.opening import (
+    checked_run_id,
+    chosen_topology,
+    expect_variables,
+    place_of_audit,
+    sound_workspace,
+    telemetry_for,
+)
+from seriatim.cli.paint import paint_for
 from seriatim.cli.progress import Progress
 from seriatim.cli.result import Result, exit_code, print_result, summary
 from seriatim.cli.signals import Done, Interrupted, until_signalled
-from seriatim.cli.validate import Format
-from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, say, stop
 from seriatim.runtime.events import Event, Tally
-from seriatim.runtime.expansion import MissingVariableError, expand
 from seriatim.runtime.model_loop import run_topology
 from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
-from seriatim.runtime.run import RUN_ID, Observers, open_run
+from seriatim.runtime.run import Observers, open_run
 from seriatim.runtime.script import ScriptError, read_script
 from seriatim.runtime.scripted import scripted_model
-from seriatim.stores.errors import AuditStoreError, UnknownPlaceError
-from seriatim.stores.places import SqlitePlace, chosen_place, has_run, open_audit
+from seriatim.stores.errors import AuditStoreError
+from seriatim.stores.places import SqlitePlace, has_run, open_audit
 from seriatim.topology import Topology, Workspace, as_text
 from seriatim.topology.settings import DEFAULT_CALLS
-from telemetry.settings import TelemetrySettingError
-from telemetry.switch import Telemetry, start_telemetry
+from telemetry.switch import Telemetry
 
 STDIN: Final = "-"
 """What `--input` says to have the text read from stdin."""
@@ -101,7 +106,6 @@ def run(
     audit: Annotated[
         str,
         typer.Option(
-            envvar="SERIATIM_AUDIT",
             help="Where the audit log is: a path, or `sqlite:///PATH`.",
             show_default=False,
         ),
@@ -129,28 +133,20 @@ def run(
     """
     if model and script:
         stop("`--model` and `--script` exclude each other", hint="give one", code=WRONG_USAGE)
-    if run_id and not RUN_ID.fullmatch(run_id):
-        stop(
-            f"`{escaped(run_id)}` cannot be the id of a run",
-            hint="use letters, digits, `.`, `_` and `-`, at most 64 of them",
-            code=WRONG_USAGE,
-        )
+    id_ = checked_run_id(run_id)
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
     plan = _Plan(
-        run=RunId(run_id or new_id()),
+        run=id_,
         workspace=workspace,
         topology=chosen,
         models=_scripted(script, chosen) if script else _models(model, chosen),
         task=_task(task),
-        place=_place(audit, workspace, run_id),
+        place=_new_place(audit, workspace, run_id),
         max_calls=max_calls or workspace.settings.max_calls or DEFAULT_CALLS,
     )
-    _expect_variables(plan)
-    try:
-        telemetry = start_telemetry(os.environ, otlp, say=say)
-    except TelemetrySettingError as error:
-        stop(str(error), hint=error.hint, code=WRONG_USAGE)
+    expect_variables(workspace, chosen, chosen.agents)
+    telemetry = telemetry_for(otlp)
     with telemetry:
         ended = anyio.run(until_signalled, partial(_play, plan, telemetry))
     match ended:
@@ -213,39 +209,27 @@ def _task(text: str) -> str:
     return text
 
 
-def _place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
+def _new_place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
     """Return where the audit log is; leaves when it holds the run already."""
+    place = place_of_audit(audit, workspace)
     try:
-        place = chosen_place(audit, workspace.settings.audit, workspace.directory)
-        if run_id and has_run(place, run_id):
-            stop(
-                f"there is a run `{run_id}` already",
-                hint="give another id, or none: a fresh one is made",
-                code=WRONG_USAGE,
-            )
-    except UnknownPlaceError as error:
-        stop(error.message, hint=error.hint, code=WRONG_USAGE)
+        known = bool(run_id) and has_run(place, run_id)
     except AuditStoreError as error:
         stop(error.message, hint=error.hint or "place it elsewhere with `--audit`", code=FAILED)
+    if known:
+        stop(
+            f"there is a run `{run_id}` already",
+            hint="give another id, or none: a fresh one is made",
+            code=WRONG_USAGE,
+        )
     return place
-
-
-def _expect_variables(plan: _Plan) -> None:
-    """Leave when the definition of a needed server names a variable that is not set."""
-    agents = plan.topology.agents.values()
-    needed = {skill.tool.server: None for agent in agents for skill in agent.skills}
-    try:
-        for server in needed:
-            expand(plan.workspace.servers[server], os.environ)
-    except MissingVariableError as error:
-        stop(str(error), hint=f"set `{error.variable}`", code=FAILED)
 
 
 def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
     try:
         script = read_script(file, str(file), topology.agents)
     except ScriptError as error:
-        say(f"{as_text(error.problems)}\n")
+        say(f"{as_text(error.problems, paint_for(sys.stderr))}\n")
         raise typer.Exit(WRONG_USAGE) from error
     return {agent: scripted_model(script, agent) for agent in topology.agents}
 

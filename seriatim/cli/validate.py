@@ -1,36 +1,22 @@
 """`seriatim validate`: all that is wrong with a topology, each with its place."""
 
-import io
-import os
 import sys
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias, assert_never
+from typing import Annotated, assert_never
 
 import typer
 
-from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.cli.paint import paint_for
+from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, say, stop
 from seriatim.topology import (
     Broken,
     NothingToValidateError,
-    Paint,
-    Part,
     Sound,
     as_json,
     as_text,
     load,
     summary,
-    unpainted,
 )
-
-Format: TypeAlias = Literal["text", "json"]
-
-_COLOURS: Final = {
-    Part.PLACE: typer.colors.BRIGHT_WHITE,
-    Part.ERROR: typer.colors.RED,
-    Part.WARNING: typer.colors.YELLOW,
-    Part.MARGIN: typer.colors.BLUE,
-    Part.HINT: typer.colors.CYAN,
-}
 
 
 def validate(
@@ -56,13 +42,10 @@ def validate(
         loaded = load(path)
     except NothingToValidateError as error:
         stop(str(error), hint=error.hint, code=WRONG_USAGE)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # What the terminal's encoding lacks becomes an escape instead of an exception.
-        sys.stdout.reconfigure(errors="backslashreplace")
     match format_:
         case "text":
             if loaded.problems:
-                typer.echo(f"{as_text(loaded.problems, _paint())}\n")
+                typer.echo(f"{as_text(loaded.problems, paint_for(sys.stdout))}\n")
             say(summary(loaded.problems, loaded.files))
         case "json":
             typer.echo(as_json(loaded.problems, loaded.files))
@@ -75,12 +58,3 @@ def validate(
             raise typer.Exit(FAILED)
         case _:
             assert_never(loaded)
-
-
-def _paint() -> Paint:
-    colourful = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return _coloured if colourful else unpainted
-
-
-def _coloured(part: Part, text: str) -> str:
-    return typer.style(text, fg=_COLOURS[part], bold=part is not Part.MARGIN)

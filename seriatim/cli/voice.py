@@ -1,11 +1,22 @@
 """How the command talks: one voice, on stderr, so that stdout holds data alone."""
 
-from typing import NoReturn
+import os
+from typing import Final, Literal, NoReturn, TextIO, TypeAlias
 
 import typer
 
-WRONG_USAGE = 2
-FAILED = 1
+FAILED: Final = 1
+"""Exit code of a command that found problems, or whose run failed."""
+WRONG_USAGE: Final = 2
+"""Exit code of a command that was used wrongly."""
+
+Format: TypeAlias = Literal["text", "json"]
+"""How a command prints its data: for people, or for programs."""
+
+
+def takes_colour(stream: TextIO) -> bool:
+    """Return whether what is printed to `stream` may be coloured."""
+    return stream.isatty() and "NO_COLOR" not in os.environ
 
 
 def say(text: str) -> None:

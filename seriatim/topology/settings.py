@@ -16,7 +16,7 @@ DEFAULT_CALLS: Final = 200
 INTERCEPTOR_TIMEOUT: Final = 10.0
 """Seconds that an interceptor may take for itself, as long as a policy or an audit sink may."""
 
-DEFAULT_SETTINGS: Final = Settings((), "closed", DEFAULT_CALLS, (), "")
+DEFAULT_SETTINGS: Final = Settings((), "closed", None, (), "")
 
 _KEYS: Final = ("audit", "fail", "interceptors", "limits", "redact")
 _INTERCEPTOR_KEYS: Final = ("position", "settings", "timeout", "use")
@@ -80,14 +80,14 @@ def _only(fields: Fields, known: tuple[str, ...]) -> None:
             fields.problems.append(error("settings.unknown-key", message, entry.key.at, hint))
 
 
-def _calls(limits: Fields) -> int:
-    calls = limits.positive("calls", DEFAULT_CALLS)
+def _calls(limits: Fields) -> int | None:
+    calls = limits.positive("calls", 0)
     if calls != int(calls):
         hint = "give a whole number"
         at = limits.place("calls")
         message = f"`calls` must be a whole number, and is {calls:g}"
         limits.problems.append(error("settings.bad-value", message, at, hint))
-    return int(calls)
+    return int(calls) or None
 
 
 def _interceptors(fields: Fields) -> Iterable[InterceptorSetting]:

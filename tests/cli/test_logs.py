@@ -278,7 +278,7 @@ def test_a_tool_that_prints_a_refusal_is_still_a_failure() -> None:
 def test_a_terminal_that_lacks_a_character_gets_its_escape(workspace: Path) -> None:
     add(workspace, fresh(skill="façade-€", call_id="last", time="2026-05-10T00:00:00.000000Z"))
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, workspace, "--limit", "1"],
+        [sys.executable, "-m", "seriatim", "logs", workspace, "--limit", "1"],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},
         check=True,

@@ -15,7 +15,7 @@ AGENTS = "agents: {root: {id: r}}\n"
 
 
 def test_without_settings_the_defaults_hold(workspace_of: Callable[[str], Workspace]) -> None:
-    assert workspace_of(AGENTS).settings == DEFAULT_SETTINGS == Settings((), "closed", 200, (), "")
+    assert workspace_of(AGENTS).settings == DEFAULT_SETTINGS == Settings((), "closed", None, (), "")
 
 
 def test_all_settings_are_read(workspace_of: Callable[[str], Workspace]) -> None:
