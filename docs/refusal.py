@@ -61,7 +61,7 @@ def main() -> None:
             here / "conventions",
             ignore=shutil.ignore_patterns(".seriatim"),
         )
-        shutil.move(here / "conventions" / "ordered.agent.yaml", here / "agent.yaml")
+        shutil.move(here / "conventions" / "agent.yaml", here / "agent.yaml")
         for command in COMMANDS:
             console.print(Text(f"$ {command}", style="bold"))
             console.print(Text.from_ansi(on_a_terminal(command, here)))

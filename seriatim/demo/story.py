@@ -68,7 +68,7 @@ class Story:
     def _the_fix(self) -> None:
         self._page.heading("2. The fix: four lines of topology")
         self._page.file(rule_in_place(self._before, self._after))
-        self._page.prose("The same agent, under the same prompt:")
+        self._page.prose("The same agent, the same prompt, the same script:")
         self._show(self._ordered)
         self._page.prose("The audit log of that run:")
         self._show(self._log)
@@ -155,7 +155,7 @@ class Story:
             self._page.suggestion(text, command)
 
     def _play(self, topology: str, *options: str) -> Command:
-        script = self._place / f"{topology}.agent.yaml"
+        script = self._place / "agent.yaml"
         place = str(self._place)
         return seriatim(
             *("run", place, "--topology", topology, "--script", str(script)),

@@ -83,13 +83,13 @@ class _Part:
     def _remedied(
         self, messages: Sequence[ModelMessage], arguments: Mapping[str, JsonObject]
     ) -> list[Calls]:
-        """Return the turns that the last refusals ask for, and then the refused calls again."""
+        """Return the turns that the last refusals ask for, and then the refused calls again.
+
+        None for an agent that was not refused: it has nothing to do over.
+        """
         refusals = _last_refusals(messages)
         if not refusals:
-            raise ScriptPlayError(
-                f"the script of agent `{self._agent}` says `retry`, but no call of it was refused "
-                "with a remedy"
-            )
+            return []
         asked = {refusal.call.skill: refusal.call.arguments for refusal in refusals}
         given = {**asked, **arguments}
         steps = [

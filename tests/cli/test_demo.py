@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -122,7 +121,6 @@ def test_it_fails_where_the_order_does_not_hold(tmp_path: Path) -> None:
     topology = place / "topologies" / "ordered.yaml"
     lines = topology.read_text().splitlines()
     topology.write_text("\n".join(lines[: lines.index("    requires:")]) + "\n")
-    shutil.copy(place / "asked.agent.yaml", place / "ordered.agent.yaml")
     with pytest.raises(DemoError, match="the agent is refused"):
         anyio.run(Story(Page(), place).tell)
 

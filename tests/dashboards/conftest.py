@@ -17,8 +17,8 @@ Json = dict[str, Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # On import, the SDK recommends the second dashboard schema, which Grafana does not read from
-    # provisioned files before version 12.
+    # On import, the SDK recommends its newer schema of dashboards; ours is the one that every
+    # version of Grafana reads from files.
     ignored = "ignore:Prefer using dashboardv2:DeprecationWarning"
     config.addinivalue_line("filterwarnings", ignored)
 

@@ -288,7 +288,8 @@ async def test_an_agent_that_is_called_and_has_no_turns_is_an_error(tmp_path: Pa
     )
 
 
-async def test_retry_without_a_refusal_is_an_error(tmp_path: Path) -> None:
-    ending, _ = await plays(tmp_path, "ann: [{calls: [{skill: fail}]}, {retry: true}]")
-    assert isinstance(ending, ModelFailed)
-    assert "no call of it was refused with a remedy" in ending.problem
+async def test_an_agent_that_was_not_refused_has_nothing_to_retry(tmp_path: Path) -> None:
+    script = "ann: [{calls: [{skill: fail}]}, {retry: true}, {say: done}]"
+    ending, _ = await plays(tmp_path, script)
+    assert ending == Answered("done")
+    assert reached(tmp_path) == ["fail"]
