@@ -129,7 +129,7 @@ def run(
     when the topology has errors, a model gave no answer, or the calls ran out; 2 when the command
     was used wrongly.
 
-    Example: seriatim run examples/warehouse --script script.yaml --input "Set up the console."
+    Example: seriatim run examples/conventions --topology ordered --input "How do consoles confirm?"
     """
     if model and script:
         stop("`--model` and `--script` exclude each other", hint="give one", code=WRONG_USAGE)
@@ -226,6 +226,12 @@ def _new_place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
 
 
 def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
+    if not file.is_file():
+        stop(
+            f"there is no file `{escaped(str(file))}`",
+            hint="give a script, or leave `--script` out to run with models",
+            code=WRONG_USAGE,
+        )
     try:
         script = read_script(file, str(file), topology.agents)
     except ScriptError as error:

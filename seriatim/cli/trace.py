@@ -1,6 +1,5 @@
 """`seriatim trace`: prints a run as a tree, from the audit log. Needs no trace backend."""
 
-import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,8 +23,7 @@ from seriatim.cli.lines import (
 )
 from seriatim.cli.recorded import chosen_run, log_of
 from seriatim.cli.tree import MODEL, AgentTree, Call, RunTree, Turn, run_tree, seconds_of
-from seriatim.cli.validate import Format
-from seriatim.cli.voice import say
+from seriatim.cli.voice import Format, say, takes_colour
 from seriatim.stores.audit_log import open_audit_log
 from seriatim.stores.errors import AuditStoreError
 
@@ -83,10 +81,7 @@ def _summary(tree: RunTree) -> str:
 
 def _drawn(run: RunTree) -> str:
     """Return the tree as text: in colour and folded to its width on a terminal, and plain else."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # What the terminal's encoding lacks becomes an escape instead of an exception.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    console = Console(highlight=False)
+    console = Console(force_terminal=takes_colour(sys.stdout), highlight=False)
     if not sys.stdout.isatty():
         console.width = UNBOUNDED
     root = Tree(_run_line(run), guide_style="dim")

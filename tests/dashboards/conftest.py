@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
-from tests.support.services import ROOT
+from tests.support.metrics_server import MetricsServer, running
+from tests.support.services import ROOT, all_required, made_by
 
 HERE: Final = ROOT / "dashboards"
 LANGUAGES: Final = {"prometheus": ("promql", "expr"), "tempo": ("traceql", "query")}
@@ -88,3 +90,11 @@ def queries(panels: Mapping[str, list[Json]], alert_rules: list[Json]) -> list[S
         if query["datasourceUid"] == "prometheus"
     ]
     return found + alerts
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetricsServer]:
+    """A metrics server of the test's own; it is built first only where services are required."""
+    program = made_by("metrics-server", *(() if all_required() else ("--built",)))
+    with running(Path(program), tmp_path_factory.mktemp("metrics-server")) as server:
+        yield server

@@ -8,17 +8,16 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from time import time
 from typing import Any, Final
 
 import anyio
 import pytest
 import yaml
 
-from dashboards.queries import grown
+from dashboards.queries import DECISIONS, grown
 from interceptors import (
     AgentId,
     AuditRecord,
@@ -39,9 +38,8 @@ from telemetry.settings import read_settings
 from telemetry.setup import start
 from tests.support.executors import reached
 from tests.support.mcp_servers import SERVERS
-from tests.support.metrics_server import MetricsServer, running
+from tests.support.metrics_server import MetricsServer
 from tests.support.running_servers import until
-from tests.support.services import all_required, made_by
 
 # The building of the server is in it, where it is not built yet.
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(1200)]
@@ -86,13 +84,6 @@ REQUIRES: Final = {"get": ["list"], "search": ["get"], "publish": ["search"]}
 def anyio_backend() -> str:
     """One event loop: what is exported does not depend on it, and servers take their time."""
     return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetricsServer]:
-    program = made_by("metrics-server", *(() if all_required() else ("--built",)))
-    with running(Path(program), tmp_path_factory.mktemp("metrics-server")) as server:
-        yield server
 
 
 def _workspace(directory: Path) -> Path:
@@ -230,12 +221,8 @@ async def played(
 async def _settled(server: MetricsServer, expected: int) -> None:
     """Wait until all decisions can be seen."""
     with anyio.fail_after(VISIBLE_SECONDS):
-        while sum(value for _, value in server.query(_total("1h"))) < expected:  # noqa: ASYNC110  a server has no events
+        while sum(value for _, value in server.query(grown(DECISIONS, "1h"))) < expected:  # noqa: ASYNC110  a server has no events
             await anyio.sleep(0.1)
-
-
-def _total(window: str) -> str:
-    return grown("seriatim_decisions_total", window)
 
 
 def _variables(server: MetricsServer, boards: Mapping[str, Any]) -> dict[str, str]:
@@ -284,10 +271,15 @@ async def test_every_query_of_every_panel_and_alert_gives_series(
             assert found, f"{query.place}: nothing for {text}"
             assert all(math.isfinite(value) for _, value in found), f"{query.place}: {found}"
             # An expression may have a value for want of any series; its selectors must have them.
-            for selector in re.findall(r"seriatim_\w+(?:\{[^}]*\})?", text):
+            for selector in _selectors(text):
                 assert server.series(selector), f"{query.place}: no series for {selector}"
 
     await _counts_are_those_of_the_audit_log(server, played, queries, anything)
+
+
+def _selectors(expression: str) -> list[str]:
+    """Return the selectors of an expression: names of ours that are not labels to sum by."""
+    return re.findall(r"seriatim_\w+(?:\{[^}]*\})?", re.sub(r"by \([^)]*\)", "", expression))
 
 
 async def _counts_are_those_of_the_audit_log(
@@ -312,29 +304,3 @@ async def _counts_are_those_of_the_audit_log(
         for labels, value in server.query(table.filled(variables))
     }
     assert shown == recorded
-
-
-def test_growth_counts_what_began_within_the_window_and_takes_off_what_was_before(
-    server: MetricsServer,
-) -> None:
-    now = int(time())
-    points = {
-        # Counted 5 before the window, and 3 in it.
-        "old": [(40, 5), (20, 5), (16, 5), (10, 8), (1, 8)],
-        # Exported once, as a short run does: `increase` would see nothing.
-        "once": [(5, 4)],
-        "over": [(40, 9)],
-    }
-    server.write(
-        "\n".join(
-            f'growth_total{{process="{process}"}} {value} {(now - minutes * 60) * 1000}'
-            for process, values in points.items()
-            for minutes, value in values
-        )
-    )
-    shown = {
-        labels["process"]: value
-        for labels, value in server.query(grown("growth_total", "15m", "process"))
-    }
-    assert shown == {"old": 3, "once": 4}
-    assert server.query(grown("growth_total", "15m")) == [({}, 7)]

@@ -71,7 +71,7 @@ class Trace:
 
 
 class Jaeger:
-    """A Jaeger that runs, with its traces in memory.
+    """A Jaeger that runs, with a store that goes when it ends.
 
     Args:
         otlp: where it takes OTLP over HTTP.
@@ -175,15 +175,16 @@ def _config(otlp: int, query: int) -> dict[str, Any]:
             "telemetry": {"metrics": {"level": "none"}, "logs": {"level": "warn"}},
         },
         "extensions": {
-            "jaeger_storage": {"backends": {"memory": {"memory": {"max_traces": 1000}}}},
+            # Not the store in memory: in 1.76 it takes `error=true` of a search for `error=false`.
+            "jaeger_storage": {"backends": {"badger": {"badger": {"ephemeral": True}}}},
             "jaeger_query": {
-                "storage": {"traces": "memory"},
+                "storage": {"traces": "badger"},
                 "http": {"endpoint": f"127.0.0.1:{query}"},
                 "grpc": {"endpoint": "127.0.0.1:0"},
             },
         },
         "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{otlp}"}}}},
-        "exporters": {"jaeger_storage_exporter": {"trace_storage": "memory"}},
+        "exporters": {"jaeger_storage_exporter": {"trace_storage": "badger"}},
     }
 
 

@@ -133,7 +133,8 @@ def test_the_agents_calls_stand_in_their_order(runs: dict[str, Seen]) -> None:
     trace = runs["learning"].trace
     [ann] = trace.named("invoke_agent ann")
     below = [span.name for span in trace.below(ann)]
-    assert below[:6] == ["chat scripted", "execute_tool get"] + [
+    assert below[:6] == [
+        *("chat scripted", "execute_tool get"),
         *("chat scripted", "execute_tool list"),
         *("chat scripted", "execute_tool get"),
     ]
@@ -164,11 +165,7 @@ def test_each_attempt_has_one_span_and_its_row_names_it(runs: dict[str, Seen], n
 def test_the_tag_finds_exactly_what_was_refused(jaeger: Jaeger, runs: dict[str, Seen]) -> None:
     [found] = jaeger.search(SERVICE, {"policy_decision": "deny"})
     refused = runs["learning"].calls("refused")
-    assert [(row.agent, row.skill) for row in refused] == [
-        ("ann", "get"),
-        ("bob", "get"),
-        ("ann", "nope"),
-    ] or len(refused) == 3
+    assert len(refused) == 3
     tagged = found.tagged("policy_decision", "deny")
     assert sorted(span.id for span in tagged) == sorted(row.span_id or "" for row in refused)
 

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import anyio
 import pytest
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 from interceptors import AuditRecord, MemoryAuditSink
-from seriatim.runtime.run import Run
+from seriatim.runtime.run import Observers, Run
+from telemetry import Telemetry
 from tests.support.executors import EXECUTORS, Executor, Reply, ask, gate_workspace, opened, reached
 
 pytestmark = pytest.mark.anyio
@@ -268,3 +274,41 @@ async def test_a_name_that_was_not_granted_is_refused_and_on_record(
         None,
         None,
     )
+
+
+async def test_refusal_row_and_span_event_have_one_decision_id_and_a_failure_has_no_event(
+    tmp_path: Path, drive: Drive, audit: MemoryAuditSink
+) -> None:
+    spans = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    telemetry = Telemetry(
+        provider, NoOpMeterProvider(), traces=True, metrics=False, capture=False, close=lambda: None
+    )
+    async with (
+        opened(gate_workspace(tmp_path, RULES), audit, observers=Observers(telemetry)) as run,
+        drive(run, "builder") as agent,
+    ):
+        await ask(agent, "get", name="card")
+        await ask(agent, "fail")
+    row, failed_row = audit.records
+    attempts = [span for span in spans.get_finished_spans() if span.name.startswith("execute_tool")]
+    refused, failed = attempts
+    [event] = refused.events
+    assert event.name == "seriatim.refusal"
+    assert event.attributes is not None
+    assert event.attributes["seriatim.decision.id"] == row.decision_id
+    assert event.attributes["seriatim.reason"] == row.reason == GET_REFUSED
+    assert event.attributes["seriatim.missing"] == ("list",)
+    assert event.attributes["policy_decision"] == row.policy_decision == "deny"
+    assert refused.status.status_code is StatusCode.UNSET
+    assert (failed.events, failed.status.status_code) == ((), StatusCode.ERROR)
+    for span, record in ((refused, row), (failed, failed_row)):
+        assert span.context is not None
+        assert record.trace_id == f"{span.context.trace_id:032x}"
+        assert record.span_id == f"{span.context.span_id:016x}"
+    children = {
+        other.parent.span_id for other in spans.get_finished_spans() if other.parent is not None
+    }
+    assert refused.context is not None
+    assert refused.context.span_id not in children

@@ -69,6 +69,7 @@ class ModelByHand:
         self._to_model, self._turns = anyio.create_memory_object_stream[list[ToolCallPart]]()
         self._results, self._from_model = anyio.create_memory_object_stream[list[Reply]]()
         self._answered = False
+        self._over = anyio.Event()
 
     async def turn(self, *calls: tuple[str, Mapping[str, Any]]) -> list[Reply]:
         await self._to_model.send([ToolCallPart(name, dict(args)) for name, args in calls])
@@ -76,6 +77,7 @@ class ModelByHand:
 
     async def end(self) -> None:
         await self._to_model.send([])
+        await self._over.wait()
 
     async def __call__(self, messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
         if self._answered:
@@ -83,6 +85,8 @@ class ModelByHand:
             await self._results.send([_reply_of(part) for part in returns])
         self._answered = True
         calls = await self._turns.receive()
+        if not calls:
+            self._over.set()
         return ModelResponse(parts=calls or [TextPart("done")])
 
     def close(self) -> None:
@@ -106,9 +110,11 @@ async def by_model(run: Run, agent: str) -> AsyncIterator[Executor]:
     async with anyio.create_task_group() as tasks:
         models = dict.fromkeys(run.topology.agents, chosen)
         tasks.start_soon(run_topology, alone, models, "go", lambda _event: None)
-        yield model
-        await model.end()
-    model.close()
+        try:
+            yield model
+            await model.end()
+        finally:
+            model.close()
 
 
 class ClientByHand:

@@ -74,7 +74,7 @@ def running(program: Path, directory: Path) -> Iterator[MetricsServer]:
     port = _free_port()
     log = directory / "log"
     command = [
-        program,
+        str(program),
         f"-httpListenAddr=127.0.0.1:{port}",
         f"-storageDataPath={directory / 'data'}",
         "-opentelemetry.usePrometheusNaming",
