@@ -49,6 +49,10 @@ class AuditSink(Protocol):
         """Return when the row is committed."""
         ...
 
+    def waiting(self) -> int:
+        """Return how many rows and questions wait for the store; may be called in any thread."""
+        ...
+
 
 class MemoryAuditSink:
     """Keeps the rows in a list, for tests and for embedding."""
@@ -61,3 +65,6 @@ class MemoryAuditSink:
 
     async def write(self, record: AuditRecord) -> None:
         self.records.append(record)
+
+    def waiting(self) -> int:
+        return 0

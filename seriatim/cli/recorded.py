@@ -4,6 +4,7 @@ Needs no topology that is right, or even readable.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from seriatim.topology.source import read
 def log_of(path: Path, audit: str) -> Iterator[Path]:
     """Give where the log of the workspace at `path` is; leaves when it cannot be read there.
 
+    Ends quietly when the reader of stdout has seen enough.
+
     Args:
         audit: what the command line says of the place, or `""`.
     """
@@ -32,6 +35,9 @@ def log_of(path: Path, audit: str) -> Iterator[Path]:
         )
     try:
         yield _place(path, audit)
+    except BrokenPipeError:
+        # What is buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except NoAuditLogError as error:
         stop(
             error.message,

@@ -59,14 +59,14 @@ def trace(
             tree = run_tree(records)
         except ValueError as error:
             raise AuditStoreError(f"the audit log `{log}` holds a broken row") from error
-    match format_:
-        case "json":
-            typer.echo(json_printable(_run_object(tree)))
-        case "text":
-            typer.echo(_drawn(tree), nl=False)
-        case _:
-            assert_never(format_)
-    say(_summary(tree))
+        match format_:
+            case "json":
+                typer.echo(json_printable(_run_object(tree)))
+            case "text":
+                typer.echo(_drawn(tree), nl=False)
+            case _:
+                assert_never(format_)
+        say(_summary(tree))
 
 
 def _summary(tree: RunTree) -> str:

@@ -136,6 +136,9 @@ class _DelegationRows:
     async def write(self, record: AuditRecord) -> None:
         await self._sink.write(replace(record, event_type="agent.delegated"))
 
+    def waiting(self) -> int:
+        return self._sink.waiting()
+
 
 def _written(text: str) -> ToolResult:
     return ToolResult(({"type": "text", "text": text},))

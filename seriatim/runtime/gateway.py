@@ -22,6 +22,7 @@ from seriatim import __version__
 from seriatim.runtime.dispatch import Request, governed_mcp_call
 from seriatim.runtime.registrations import Registration, Registrations
 from seriatim.runtime.render import to_mcp
+from seriatim.runtime.wire import application_entries
 from telemetry.context import caller_context
 
 Inbound: TypeAlias = ServerRequestContext[dict[str, Any], HttpRequest]
@@ -32,11 +33,6 @@ Identify: TypeAlias = Callable[[Inbound], Registration]
 
 Gateway: TypeAlias = Server[dict[str, Any]]
 """An MCP server that serves registrations."""
-
-RESERVED: Final = "io.modelcontextprotocol/"
-"""Beginning of the `_meta` keys that speak of the connection between two parties."""
-CONNECTION_KEYS: Final = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
-"""Further `_meta` keys that each connection has for itself; the SDK writes them anew upstream."""
 
 _log: Final = logging.getLogger(__name__)
 _Params = TypeVar("_Params")
@@ -96,11 +92,13 @@ async def _call(
         id=CallId(str(inbound.request_id)),
         name=params.name,
         arguments=params.arguments or {},
-        meta={key: value for key, value in meta.items() if not _of_the_connection(key)},
+        meta=application_entries(meta),
         # An upstream whose caller asks for no progress is not asked for it either.
         progress=inbound.session.report_progress if "progressToken" in meta else no_progress,
     )
-    with _attached(caller_context(meta, registration.context)):
+    headers = inbound.request.headers if inbound.request else {}
+    context = caller_context(meta, caller_context(headers, registration.context))
+    with _attached(context):
         [outcome] = await governed_mcp_call(registration.agent, [request])
     return to_mcp(params.name, outcome)
 
@@ -109,10 +107,6 @@ def _sent_meta(inbound: Inbound) -> JsonObject:
     """Return the request's `_meta` under the keys that were sent."""
     meta: JsonObject = (inbound.params or {}).get("_meta") or {}
     return meta
-
-
-def _of_the_connection(key: str) -> bool:
-    return key in CONNECTION_KEYS or key.startswith(RESERVED)
 
 
 @contextmanager

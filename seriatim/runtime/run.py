@@ -20,7 +20,14 @@ from interceptors import (
 from seriatim.runtime.dispatch import Allowance
 from seriatim.runtime.servers import RunningServers, open_servers
 from seriatim.topology.models import Topology, Workspace
-from telemetry import KnownNames, Recoveries, RunSpans, Telemetry, no_telemetry
+from telemetry import (
+    KnownNames,
+    Recoveries,
+    RunSpans,
+    Telemetry,
+    no_telemetry,
+    observe_audit_queue,
+)
 
 RUN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """The shape of a run id that somebody gives (DESIGN.md, section 7)."""
@@ -81,14 +88,14 @@ async def open_run(
         max_calls: calls that the run may make; `NO_LIMIT` for any number.
         environ: where `${VAR}` of the server definitions comes from.
 
-    Raises:
-        MissingVariableError: when the definition of a needed server names a variable that is not
-            in `environ`.
+    A server that does not start, for want of a variable or otherwise, is no error here: calls to it
+    fail, and `servers.problems()` says why.
     """
     needed = {skill.tool.server for agent in agents for skill in topology.agents[agent].skills}
     definitions = [server for server in workspace.servers.values() if server.id in needed]
     ledger = MemoryLedger()
     names = _names(topology, workspace)
+    observe_audit_queue(audit.waiting, observers.telemetry.meter_provider)
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
     async with open_servers(definitions, environ, workspace.directory) as servers:
         try:

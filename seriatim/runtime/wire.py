@@ -5,14 +5,10 @@ from typing import Any, Final
 
 from mcp import ClientSession, MCPError
 from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    LOG_LEVEL_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
     CallToolRequest,
     CallToolRequestParams,
@@ -31,16 +27,10 @@ from interceptors import (
 )
 from seriatim.runtime.endpoint import UNREACHED
 
-CONNECTION_KEYS: Final = frozenset(
-    {
-        "progressToken",
-        CLIENT_CAPABILITIES_META_KEY,
-        CLIENT_INFO_META_KEY,
-        LOG_LEVEL_META_KEY,
-        PROTOCOL_VERSION_META_KEY,
-    }
-)
-"""Entries of a request's `_meta` that belong to the connection on which it came."""
+RESERVED: Final = "io.modelcontextprotocol/"
+"""Beginning of the `_meta` keys that speak of the connection between two parties."""
+CONNECTION_KEYS: Final = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
+"""Further `_meta` keys that each connection has for itself; the SDK writes them anew."""
 
 _LOST: Final = ("Connection closed", "SSE stream ")
 """How the SDK's own errors begin that say that no answer will come."""
@@ -63,7 +53,7 @@ async def send_call(
         MCPError: when the answer is a JSON-RPC error, or the connection is lost.
         ServerProtocolError: when what is to be sent, or what came back, is no valid MCP.
     """
-    sent = {key: value for key, value in meta.items() if key not in CONNECTION_KEYS}
+    sent = application_entries(meta)
     _check([arguments, sent])
     parameters = CallToolRequestParams.model_validate(
         {"name": tool, "arguments": dict(arguments), "_meta": sent or None}
@@ -87,6 +77,15 @@ async def send_call(
         # A handshake server that asks gets the same answer, from the SDK.
         raise ServerProtocolError(INVALID_REQUEST, "the tool asks for input, which nobody can give")
     return _outcome(answer.root)
+
+
+def application_entries(meta: JsonObject) -> JsonObject:
+    """Return the entries of a `_meta` that are the application's, and not the connection's."""
+    return {
+        key: value
+        for key, value in meta.items()
+        if key not in CONNECTION_KEYS and not key.startswith(RESERVED)
+    }
 
 
 def was_lost(error: MCPError) -> bool:

@@ -32,6 +32,9 @@ class SqliteAudit:
         """
         await self._writer.commit(to_row(record))
 
+    def waiting(self) -> int:
+        return self._writer.waiting()
+
 
 @asynccontextmanager
 async def open_sqlite_audit(path: Path) -> AsyncIterator[SqliteAudit]:

@@ -78,6 +78,10 @@ class SqliteWriter:
         self._queue.put(job)
         await job.wait()
 
+    def waiting(self) -> int:
+        """Return how many callers the thread has not got to."""
+        return self._queue.qsize()
+
     async def close(self) -> None:
         """Commit what was handed over, and end the thread; shielded from cancellation."""
         self._closed = True

@@ -255,6 +255,18 @@ def test_a_terminal_gets_colour_and_everything_else_gets_none(tmp_path: Path) ->
     assert plain == call(tmp_path).stdout
 
 
+def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
+    add(tmp_path, *(fresh(FAILED, output="x" * 2000) for _ in range(500)))
+    command = [sys.executable, "-m", "seriatim", "trace", str(tmp_path), "--audit", ""]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"run run-1")
+        process.stdout.close()
+        assert b"Error" not in process.stderr.read()
+        assert process.wait(20) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

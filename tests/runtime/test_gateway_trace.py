@@ -74,6 +74,21 @@ async def test_the_callers_traceparent_is_the_parent(
     assert [row.trace_id for row in gateway.audit.records] == [TRACE, TRACE]
 
 
+async def test_a_traceparent_of_the_http_request_is_the_parent_where_meta_has_none(
+    gateway: Gateway, exporter: InMemorySpanExporter, era: Era
+) -> None:
+    elsewhere = f"00-{'c' * 32}-{'d' * 16}-01"
+    async with gateway.over_http("ada", era, traceparent=elsewhere) as ada:
+        await ada.call_tool("echo", {})
+        await ada.call_tool("get-convention", {}, meta=CALLER)
+    [from_header] = named(exporter, "execute_tool echo")
+    [from_meta] = named(exporter, "execute_tool get-convention")
+    assert from_header.parent is not None
+    assert from_meta.parent is not None
+    assert f"{from_header.parent.trace_id:032x}" == "c" * 32
+    assert f"{from_meta.parent.trace_id:032x}" == TRACE
+
+
 async def test_without_a_traceparent_the_registration_is_the_parent(
     gateway: Gateway, exporter: InMemorySpanExporter, era: Era
 ) -> None:

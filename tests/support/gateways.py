@@ -142,8 +142,9 @@ class Gateway:
     tokens: dict[str, str]
 
     @asynccontextmanager
-    async def over_http(self, agent: str, era: Era) -> AsyncIterator[Client]:
-        headers = {"Authorization": f"Bearer {self.tokens[agent]}"}
+    async def over_http(self, agent: str, era: Era, **more: str) -> AsyncIterator[Client]:
+        """Reach the agent over HTTP; `more` are headers beside the token's."""
+        headers = {"Authorization": f"Bearer {self.tokens[agent]}", **more}
         async with httpx2.AsyncClient(headers=headers) as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=era) as client:
