@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, TypeAlias
 
 from pydantic_ai.tools import ToolDefinition
@@ -78,8 +79,11 @@ class Delegation:
             fail_open=run.workspace.settings.fail == "open",
         )
 
-    async def __call__(self, request: Request) -> Outcome:
+    async def __call__(self, request: Request, issued: datetime) -> Outcome:
         """Return the child's answer as a result.
+
+        Args:
+            issued: when the parent issued the turn, in UTC; the task may have queued since.
 
         Raises:
             ModelError: when the child's model gave no answer; the row is written all the same.
@@ -93,6 +97,7 @@ class Delegation:
             arguments=request.arguments,
             via=Via.MODEL,
             standing=UNKNOWN_TO_ALL,
+            issued=issued,
         )
         errors: list[ModelError] = []
 

@@ -115,13 +115,18 @@ class GovernedAgent:
     over_limit: Handler
 
 
-async def governed_mcp_call(agent: GovernedAgent, turn: Sequence[Request]) -> list[Outcome]:
+async def governed_mcp_call(
+    agent: GovernedAgent, turn: Sequence[Request], issued: datetime | None = None
+) -> list[Outcome]:
     """Take the calls of one turn through the chain, side by side.
+
+    Args:
+        issued: when the agent issued the turn, in UTC; this moment unless given.
 
     Returns:
         One outcome for each call, in the order of the calls.
     """
-    issued = datetime.now(UTC)
+    issued = issued or datetime.now(UTC)
     decisions = [DecisionId(new_id()) for _ in turn]
     standing = await _standing(agent, turn, decisions)
     # What stays so was cancelled by itself, and not with the turn.

@@ -28,6 +28,7 @@ from seriatim.runtime.link import Link
 from seriatim.runtime.process import ServerProcess
 from seriatim.runtime.server_log import ServerLog, log_path
 from seriatim.topology.models import HttpTransport, ServerDefinition, StdioTransport
+from telemetry.context import no_trace_of_its_own
 
 START_LIMIT: Final = 30.0
 """Seconds in which a server has to answer with its tools."""
@@ -100,8 +101,10 @@ async def open_servers(
     raised: list[Exception] = []
     with _quiet_sdk():
         async with anyio.create_task_group() as tasks:
-            for connection in connections.values():
-                tasks.start_soon(connection.run)
+            # The SDK's spans of a greeting would each be a trace beside the run's.
+            with no_trace_of_its_own():
+                for connection in connections.values():
+                    tasks.start_soon(connection.run)
             try:
                 for connection in connections.values():
                     await connection.settled.wait()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, Never
 
 import anyio
@@ -40,20 +41,21 @@ class SkillExecutor:
             child = AgentId(call.tool_name)
             queue = tasks.setdefault(child, []) if child in self._delegations else skills
             queue.append((index, request_of(call)))
+        issued = datetime.now(UTC)
         outcomes: dict[int, Outcome] = {}
         errors: list[ModelError] = []
 
         async def use(requests: list[tuple[int, Request]]) -> None:
             turn = [request for _, request in requests]
             for (index, _), outcome in zip(
-                requests, await governed_mcp_call(self._agent, turn), strict=True
+                requests, await governed_mcp_call(self._agent, turn, issued), strict=True
             ):
                 outcomes[index] = outcome
 
         async def delegate(child: AgentId, requests: list[tuple[int, Request]]) -> None:
             try:
                 for index, request in requests:
-                    outcomes[index] = await self._delegations[child](request)
+                    outcomes[index] = await self._delegations[child](request, issued)
             except ModelError as error:
                 errors.append(error)
                 turn.cancel_scope.cancel()

@@ -1,13 +1,11 @@
 """Harnesses that trace themselves, and the calls of the gateway in their traces."""
 
 import json
-import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import anyio
 import httpx2
@@ -76,17 +74,18 @@ def seen(
 
     async def work() -> None:
         command = [*GATEWAY, str(write_workspace(directory)), "--agent", "ada"]
-        async with reach([*command, "--otlp", jaeger.otlp], variables) as client:
+        async with reach([*command, "--otlp", jaeger.otlp], variables, stderr) as client:
             for name in CALLS:
                 with tracer.start_as_current_span(f"task {name}") as span:
                     tasks.append(format_trace_id(span.get_span_context().trace_id))
                     await client.call_tool(name, {})
             await client.call_tool("echo", {})
 
-    with pytest.MonkeyPatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched, (directory / "stderr").open("w+") as stderr:
         patched.setenv("NO_PROXY", "127.0.0.1")
         anyio.run(work)
         provider.shutdown()
+    assert "telemetry:" not in (directory / "stderr").read_text()
     with open_audit_log(directory / ".seriatim" / "audit.sqlite3") as log:
         *rows, alone = log.records({}, until=log.end())
     traces = [
@@ -97,27 +96,32 @@ def seen(
 
 
 @asynccontextmanager
-async def _over_stdio(command: list[str], environment: Mapping[str, str]) -> AsyncIterator[Client]:
+async def _over_stdio(
+    command: list[str], environment: Mapping[str, str], stderr: IO[str]
+) -> AsyncIterator[Client]:
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=dict(environment))
-    with Path(os.devnull).open("w") as stderr:
-        async with Client(stdio_client(parameters, errlog=stderr)) as client:
-            yield client
+    async with Client(stdio_client(parameters, errlog=stderr)) as client:
+        yield client
 
 
 @asynccontextmanager
-async def _over_http(command: list[str], environment: Mapping[str, str]) -> AsyncIterator[Client]:
+async def _over_http(
+    command: list[str], environment: Mapping[str, str], stderr: IO[str]
+) -> AsyncIterator[Client]:
     command = [*command, "--http", "127.0.0.1:0"]
-    async with await anyio.open_process(command, env=environment, stderr=None) as process:
-        assert process.stdout is not None
-        line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 4096)
-        entry = json.loads(line)
-        headers = {"Authorization": f"Bearer {entry['token']}", "traceparent": HEADER}
-        async with (
-            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
-            Client(streamable_http_client(entry["url"], http_client=http)) as client,
-        ):
-            yield client
-        process.terminate()
+    async with await anyio.open_process(command, env=environment, stderr=stderr) as process:
+        try:
+            assert process.stdout is not None
+            line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 4096)
+            entry = json.loads(line)
+            headers = {"Authorization": f"Bearer {entry['token']}", "traceparent": HEADER}
+            async with (
+                httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+                Client(streamable_http_client(entry["url"], http_client=http)) as client,
+            ):
+                yield client
+        finally:
+            process.terminate()
         assert await process.wait() == 0
 
 
@@ -180,6 +184,6 @@ def test_a_call_outside_every_task_goes_by_the_request_or_the_registration(
     if seen.service == "gateway-http":
         assert trace.tree() == [_called("echo")]
         [span] = trace.named("execute_tool echo")
-        assert HEADER == f"00-{span.trace}-{span.parent}-01"
+        assert f"00-{span.trace}-{span.parent}-01" == HEADER
     else:
         assert trace.tree() == [["seriatim.registration", [_called("echo")]]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
 
-import httpx
+import httpx2
 
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 10.0
@@ -26,13 +26,13 @@ class MetricsServer:
     def __init__(self, url: str) -> None:
         self.otlp: Final = f"{url}/opentelemetry"
         # Past any proxy: the server is on this machine.
-        self._client: Final = httpx.Client(base_url=url, trust_env=False, timeout=10)
+        self._client: Final = httpx2.Client(base_url=url, trust_env=False, timeout=10)
 
     def is_up(self) -> bool:
         """Whether it answers."""
         try:
             return self._client.get("/health").is_success
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return False
 
     def flush(self) -> None:
