@@ -197,8 +197,9 @@ def _recoveries(dashboard: Dashboard) -> None:
             "Calls from the first refusal of a skill to its completion: half of the recoveries "
             "take no more than p50, nine of ten no more than p90.",
             COUNT,
-            Query(quantile(0.5, RECOVERY_CALLS, STEP, where=BY_SKILL), "p50"),
-            Query(quantile(0.9, RECOVERY_CALLS, STEP, where=BY_SKILL), "p90"),
+            # Rounded up: between two whole numbers there is no number of calls.
+            Query(f"ceil({quantile(0.5, RECOVERY_CALLS, STEP, where=BY_SKILL)})", "p50"),
+            Query(f"ceil({quantile(0.9, RECOVERY_CALLS, STEP, where=BY_SKILL)})", "p90"),
         )
     )
     dashboard.with_panel(

@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 WORDS: Final = {
     *("and", "bool", "by", "offset", "or", "unless"),
-    *("histogram_quantile", "max_over_time", "sum", "topk", "vector"),
+    *("ceil", "histogram_quantile", "max_over_time", "sum", "topk", "vector"),
     "le",
 }
 """What PromQL itself brings: operators, functions, and the label of a bucket's bound."""
