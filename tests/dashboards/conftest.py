@@ -18,13 +18,6 @@ LANGUAGES: Final = {"prometheus": ("promql", "expr"), "tempo": ("traceql", "quer
 Json = dict[str, Any]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    # On import, the SDK recommends its newer schema of dashboards; ours is the one that every
-    # version of Grafana reads from files.
-    ignored = "ignore:Prefer using dashboardv2:DeprecationWarning"
-    config.addinivalue_line("filterwarnings", ignored)
-
-
 @dataclass(frozen=True)
 class Shown:
     """A query, and where it stands."""
