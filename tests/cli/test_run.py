@@ -194,7 +194,7 @@ def test_a_hostile_text_takes_one_line_of_the_stream(workspace: Path) -> None:
         (["--model", "openai:x"], "needs the environment variable `OPENAI_API_KEY`"),
         (["--model", "groq:x"], "hint: install it with `pip install 'pydantic-ai-slim[groq]'`"),
         ([], "agent `ann` has no model\n\nhint: name one with `--model PROVIDER:MODEL`"),
-        (["--script", "none.yaml"], "none.yaml:1:1"),
+        (["--script", "none.yaml"], "there is no file `none.yaml`"),
         (["--max-calls", "0"], "--max-calls"),
         (["--audit", "mysql://u:p@h/d"], "error: `mysql://` is no audit store"),
         (["--otlp", "ftp://x"], "`--otlp` is `ftp://x`"),

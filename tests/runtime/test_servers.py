@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -46,14 +47,23 @@ def running(pid: int) -> bool:
     return state != "Z"
 
 
-def children() -> set[int]:
-    """Return the processes that this process has started and that still run."""
+def all_children() -> set[int]:
     listed = [
         pid
         for file in Path("/proc/self/task").glob("*/children")
         for pid in file.read_text().split()
     ]
     return {int(pid) for pid in listed if running(int(pid))}
+
+
+Children = Callable[[], set[int]]
+
+
+@pytest.fixture
+def children() -> Children:
+    """Return the processes that this process has started since the test began, and that run."""
+    before = all_children()
+    return lambda: all_children() - before
 
 
 KINDS = {
@@ -223,7 +233,9 @@ async def test_a_server_that_dies_in_a_call_says_how(opened: Opener, tmp_path: P
     assert log == "first\nout of \x1b[31mmemory\n"
 
 
-async def test_every_call_under_way_ends_with_the_server(opened: Opener, tmp_path: Path) -> None:
+async def test_every_call_under_way_ends_with_the_server(
+    opened: Opener, children: Children, tmp_path: Path
+) -> None:
     file = tmp_path / "calls"
     details = []
 
@@ -313,7 +325,9 @@ async def test_a_process_starts_in_the_workspace(opened: Opener, tmp_path: Path)
 # The end.
 
 
-async def test_nothing_is_left_after_leaving(opened: Opener, tmp_path: Path) -> None:
+async def test_nothing_is_left_after_leaving(
+    opened: Opener, children: Children, tmp_path: Path
+) -> None:
     file = tmp_path / "child"
     family = stdio_server("family", "parent", env={"CHILD_FILE": str(file)})
     async with opened(family, stdio_server("s")):
@@ -329,14 +343,14 @@ async def test_nothing_is_left_of_a_server_that_died(opened: Opener, tmp_path: P
         assert not running(int(file.read_text()))
 
 
-async def test_nothing_is_left_after_an_exception(opened: Opener) -> None:
+async def test_nothing_is_left_after_an_exception(opened: Opener, children: Children) -> None:
     with pytest.raises(LookupError, match="mine"):
         async with opened(stdio_server("s")):
             raise LookupError("mine")
     assert children() == set()
 
 
-async def test_nothing_is_left_after_a_cancellation(opened: Opener) -> None:
+async def test_nothing_is_left_after_a_cancellation(opened: Opener, children: Children) -> None:
     with anyio.CancelScope() as scope:
         async with opened(stdio_server("s")) as servers, anyio.create_task_group() as tasks:
             tasks.start_soon(call, servers, "slow")
@@ -345,7 +359,7 @@ async def test_nothing_is_left_after_a_cancellation(opened: Opener) -> None:
     assert children() == set()
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing(opened: Opener) -> None:
+async def test_a_start_that_is_cancelled_leaves_nothing(opened: Opener, children: Children) -> None:
     with anyio.move_on_after(0.5) as scope:
         async with opened(stdio_server("s", "silent", "--stubborn")):
             pytest.fail("it cannot have answered")
@@ -353,7 +367,9 @@ async def test_a_start_that_is_cancelled_leaves_nothing(opened: Opener) -> None:
     assert children() == set()
 
 
-async def test_a_process_that_ignores_the_request_to_end_is_killed(opened: Opener) -> None:
+async def test_a_process_that_ignores_the_request_to_end_is_killed(
+    opened: Opener, children: Children
+) -> None:
     async with opened(stdio_server("s", "silent", "--stubborn"), start_limit=1.0) as servers:
         assert servers.problems() == {"s": "did not answer within 1 seconds"}
     assert children() == set()

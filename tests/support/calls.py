@@ -1,6 +1,7 @@
 """Calls, and the three-line neighbours of an interceptor."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 
 from interceptors import (
@@ -37,6 +38,7 @@ def make_call(skill: str = "c", **changes: object) -> ToolCall:
         "arguments": MappingProxyType({}),
         "via": Via.MODEL,
         "standing": UNKNOWN_TO_ALL,
+        "issued": datetime(2026, 12, 1, tzinfo=UTC),
     }
     return ToolCall(**(fields | changes))  # type: ignore[arg-type]  # a test names what it needs
 
