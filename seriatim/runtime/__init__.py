@@ -1,1 +1,20 @@
-"""What happens while agents run: dispatch, servers, and the two executors."""
+"""What happens while agents run: dispatch, servers, and the two executors.
+
+What is exported here is what an application needs that drives agents by itself: it opens a run,
+assembles an agent, and hands each of the agent's turns to `governed_mcp_call`.
+"""
+
+from seriatim.runtime.assembly import assemble
+from seriatim.runtime.dispatch import NO_LIMIT, GovernedAgent, Request, governed_mcp_call
+from seriatim.runtime.run import Observers, Run, open_run
+
+__all__ = [
+    "NO_LIMIT",
+    "GovernedAgent",
+    "Observers",
+    "Request",
+    "Run",
+    "assemble",
+    "governed_mcp_call",
+    "open_run",
+]
