@@ -37,6 +37,7 @@ from interceptors.ids import new_id
 from interceptors.isolation import IsolatedInterceptor
 from interceptors.ledger import Attempt, Ledger, MemoryLedger
 from interceptors.outcomes import (
+    RULES,
     Cancelled,
     Completed,
     Failed,
@@ -82,6 +83,7 @@ from interceptors.texts import failure_text, printable, refusal_text, text_of
 __all__ = [
     "DEFAULT_TIMEOUT",
     "NO_RULES",
+    "RULES",
     "UNKNOWN_TO_ALL",
     "AgentId",
     "Allowed",

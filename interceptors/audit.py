@@ -17,6 +17,7 @@ from interceptors.outcomes import (
     Failed,
     GateUnavailable,
     Outcome,
+    Raised,
     Refused,
     UnmetPrerequisites,
     Unrecorded,
@@ -81,6 +82,8 @@ class AuditInterceptor:
         outcome: Outcome = Failed(Cancelled())
         try:
             outcome = await self._when_ready(call, proceed)
+        except Exception as error:  # noqa: BLE001  a fault of the gate; the call has an outcome
+            outcome = Failed(Raised("the gate", type(error).__name__))
         finally:
             record = self._record(call, outcome, time.perf_counter() - started)
             # Shielded: the row of a cancelled call is written all the same.

@@ -109,5 +109,5 @@ class Execution:
             except ServerProtocolError as error:
                 return Failed(ProtocolError(error.code, error.message, error.data))
             except Exception as error:  # noqa: BLE001  here exceptions become values
-                return Failed(Raised("execution", self._redactor.text(clause(error))))
+                return Failed(Raised("execution", clause(error, self._redactor.text)))
         return Failed(TimedOut(seconds))

@@ -1,11 +1,12 @@
 """The wrapper round a user's interceptor: whatever it does, the call has an outcome."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
 import anyio
 
-from interceptors.calls import ToolCall
+from interceptors.calls import BrokenArguments, JsonObject, ToolCall
 from interceptors.chain import Handler, Interceptor
 from interceptors.outcomes import (
     Completed,
@@ -47,11 +48,13 @@ class IsolatedInterceptor:
         passage = _Passage(self._name, call, proceed, self._limit)
         try:
             with passage.own_time:
-                outcome: object = await self._interceptor(call, passage)
+                # A copy of the arguments: what it changes in place is not what was issued.
+                own = replace(call, arguments=_copied(call.arguments))
+                outcome: object = await self._interceptor(own, passage)
                 return passage.refusal or passage.checked(outcome)
             problem = f"it took longer than {self._limit:g} seconds"
         except Exception as error:  # noqa: BLE001  a user's interceptor may raise anything
-            problem = self._redactor.text(f"it raised {clause(error)}")
+            problem = f"it raised {clause(error, self._redactor.text)}"
         finally:
             passage.closed = True
         if passage.refusal:
@@ -59,6 +62,10 @@ class IsolatedInterceptor:
         if passage.proceeded:
             return Failed(Raised(self._name, problem))
         return Refused(GateUnavailable(f"interceptor {self._name} failed: {problem}"))
+
+
+def _copied(arguments: JsonObject | BrokenArguments) -> JsonObject | BrokenArguments:
+    return arguments if isinstance(arguments, BrokenArguments) else deepcopy(dict(arguments))
 
 
 class _Passage:

@@ -4,7 +4,7 @@ The words that an agent reads are made from this data in `interceptors.texts`.
 """
 
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from interceptors.calls import JsonObject, JsonValue, SkillId, SkillState
 
@@ -231,6 +231,10 @@ class Refused:
 
 
 Outcome: TypeAlias = Completed | Refused | Failed
+
+
+RULES: Final = ("requires", "permission", "grant", "limit", "gate")
+"""The names of the gate's own rules; no user interceptor bears one."""
 
 
 def rule_name(refusal: Refusal) -> str:

@@ -5,7 +5,7 @@ its tools. The first two forms of `UnmetPrerequisites` are fixed to the byte (DE
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
 from interceptors.calls import SkillId, SkillState
@@ -103,10 +103,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
-def clause(error: BaseException) -> str:
-    """Return an exception as a clause of one line: its type, and the beginning of its message."""
+def clause(error: BaseException, redact: Callable[[str], str] = str) -> str:
+    """Return an exception as a clause of one line: its type, and the beginning of its message.
+
+    Args:
+        redact: takes secrets out of the message, before it is cut: half of one is not found.
+    """
     try:
-        message = printable(str(error))
+        message = printable(redact(str(error)))
     except Exception:  # noqa: BLE001  an exception of a user's may not even have a text
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

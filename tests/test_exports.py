@@ -57,6 +57,7 @@ INTERCEPTORS = [
     "Refusal",
     "Refused",
     "Rules",
+    "RULES",
     "RunId",
     "Scope",
     "ServerProtocolError",

@@ -57,6 +57,8 @@ def sound_workspace(path: Path) -> Workspace:
 def chosen_topology(workspace: Workspace, name: str) -> Topology:
     """Return the topology of that name, or the only one when none is named; leaves otherwise."""
     known = workspace.topologies
+    if not known:
+        stop("the workspace has no topology", hint="put one into `topologies/`", code=WRONG_USAGE)
     if name in known:
         return known[name]
     if name:

@@ -156,7 +156,9 @@ async def _standing(
     steps = {step for skill in names for step in agent.rules.steps(skill)}
     states: dict[SkillId, SkillState] = {}
     try:
-        with anyio.fail_after(LEDGER_SECONDS):
+        # Shielded: the calls of a turn that is cancelled meanwhile are cancelled within the chain,
+        # where that is put on record.
+        with anyio.fail_after(LEDGER_SECONDS, shield=True):
             if steps:
                 states |= await agent.ledger.standing(agent.scope, steps)
             for skill, decision in zip(names, decisions, strict=True):

@@ -62,7 +62,8 @@ def listen(address: Address) -> socket.socket:
 
 def url_of(address: Address, listener: socket.socket) -> str:
     """Return the URL by which a client on this machine reaches the gateway."""
-    host = "127.0.0.1" if address.is_wildcard else address.host
+    loopback = "::1" if listener.family is socket.AF_INET6 else "127.0.0.1"
+    host = loopback if address.is_wildcard else address.host
     port = listener.getsockname()[1]
     return f"http://{_bracketed(host)}:{port}{PATH}"
 

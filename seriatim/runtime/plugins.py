@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from interceptors import Interceptor, IsolatedInterceptor, Redactor
+from interceptors.texts import clause
 from seriatim.topology.models import InterceptorSetting
 
 GROUP: Final = "seriatim.interceptors"
@@ -28,12 +29,13 @@ def make_interceptor(
     Raises:
         InterceptorError: when it cannot be found, imported, or made with its settings.
     """
-    factory = _find(setting.use, directory)
+    factory = _find(setting.use, directory, redactor)
     try:
         interceptor: Interceptor = factory(**setting.settings)  # type: ignore[operator]  # a user's object: called to find out
     except Exception as error:  # a user's code may raise anything
+        problem = clause(error, redactor.text)
         raise InterceptorError(
-            f"interceptor `{setting.use}` cannot be made with its settings: {error}"
+            f"interceptor `{setting.use}` cannot be made with its settings: {problem}"
         ) from error
     if not callable(interceptor):
         raise InterceptorError(
@@ -43,7 +45,7 @@ def make_interceptor(
     return IsolatedInterceptor(setting.use, interceptor, setting.timeout, redactor)
 
 
-def _find(use: str, directory: Path) -> object:
+def _find(use: str, directory: Path, redactor: Redactor) -> object:
     module, colon, name = use.partition(":")
     try:
         if colon:
@@ -51,7 +53,8 @@ def _find(use: str, directory: Path) -> object:
         for point in entry_points(group=GROUP, name=use):
             return point.load()
     except Exception as error:  # importing runs a user's code
-        raise InterceptorError(f"interceptor `{use}` cannot be imported: {error}") from error
+        problem = clause(error, redactor.text)
+        raise InterceptorError(f"interceptor `{use}` cannot be imported: {problem}") from error
     known = sorted(point.name for point in entry_points(group=GROUP))
     hint = f"known are {', '.join(known)}" if known else "none is installed; write `module:name`"
     raise InterceptorError(f"there is no interceptor `{use}` in the group `{GROUP}` ({hint})")

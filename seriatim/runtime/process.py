@@ -199,7 +199,7 @@ class ServerProcess:
 def _repaired(line: bytes) -> tuple[SessionMessage, ...]:
     """Make the best of a line that is no valid message, so that no request waits for its answer."""
     try:
-        message: Any = json.loads(line.decode(errors="replace"))
+        message: Any = json.loads(line.decode(errors="replace"), parse_int=_any_size)
     except (ValueError, RecursionError):
         return ()
     # Half a character, which JSON can write and no text can hold, becomes a question mark.
@@ -216,6 +216,14 @@ def _repaired(line: bytes) -> tuple[SessionMessage, ...]:
             return (SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=error)),)
         case _:
             return ()
+
+
+def _any_size(digits: str) -> int:
+    """Return an integer; 0 for one of more digits than Python converts, which is no id of ours."""
+    try:
+        return int(digits)
+    except ValueError:
+        return 0
 
 
 def _fate(code: int | None) -> str:

@@ -104,7 +104,7 @@ class Agent:
         requires: guarded skill -> its prerequisites, in the order written.
         scopes: base and elevated scopes, agent's and archetype's together.
         models: the `model:` block in a tuple of one, or an empty tuple.
-        executor: `model`, or the name of the harness kind.
+        executor: what drives it, as its `executor:` says; ours for both is the model loop.
     """
 
     id: AgentId

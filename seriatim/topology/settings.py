@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
+from interceptors import RULES
 from seriatim.topology.fields import Fields
 from seriatim.topology.models import InterceptorSetting, Settings
 from seriatim.topology.nodes import MapNode, ScalarNode
-from seriatim.topology.problems import error, listing, suggestion
+from seriatim.topology.problems import Location, error, listing, suggestion
 
 DEFAULT_CALLS: Final = 200
 """Calls that a run may make where nobody says otherwise."""
@@ -94,12 +95,15 @@ def _interceptors(fields: Fields) -> Iterable[InterceptorSetting]:
     for item in fields.items("interceptors"):
         match item:
             case ScalarNode(_, _, str() as use) if use:
+                _no_rule(fields, use, item.at)
                 yield InterceptorSetting(use, "inner", {}, INTERCEPTOR_TIMEOUT)
             case MapNode():
                 entry = Fields(item, fields.problems)
                 _only(entry, _INTERCEPTOR_KEYS)
+                use = entry.required("use", "this interceptor")
+                _no_rule(fields, use, entry.place("use"))
                 yield InterceptorSetting(
-                    use=entry.required("use", "this interceptor"),
+                    use=use,
                     position=entry.choice("position", _POSITION, "inner"),
                     settings=entry.json("settings"),
                     timeout=entry.positive("timeout", INTERCEPTOR_TIMEOUT),
@@ -107,6 +111,13 @@ def _interceptors(fields: Fields) -> Iterable[InterceptorSetting]:
             case _:
                 hint = "write `- use: NAME`, where NAME is an entry point or `module:name`"
                 fields.mismatch(item, "interceptors", "a list of interceptors", hint)
+
+
+def _no_rule(fields: Fields, use: str, at: Location) -> None:
+    if use in RULES:
+        message = f"`{use}` is a rule of the gate, and no interceptor's name"
+        hint = "offer the interceptor under another name: its refusals bear it"
+        fields.problems.append(error("settings.bad-value", message, at, hint))
 
 
 def _patterns(fields: Fields) -> Iterable[str]:

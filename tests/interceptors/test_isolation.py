@@ -265,6 +265,27 @@ async def test_it_may_change_the_arguments() -> None:
     assert proceed.calls == [make_call(arguments={"a": 2})]
 
 
+async def test_what_it_changes_in_place_is_not_what_was_issued() -> None:
+    async def user(call: ToolCall, proceed: Handler) -> Outcome:
+        arguments = call.arguments
+        assert isinstance(arguments, dict)
+        arguments["nested"]["a"] = 2
+        return await proceed(call)
+
+    issued, proceed = make_call(arguments={"nested": {"a": 1}}), Neighbour()
+    await outcome_of(user, proceed, issued)
+    assert issued.arguments == {"nested": {"a": 1}}
+    assert [call.arguments for call in proceed.calls] == [{"nested": {"a": 2}}]
+
+
+async def test_a_secret_that_an_exception_is_cut_at_is_not_shown_in_half() -> None:
+    async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
+        raise RuntimeError("x" * 190 + "supersecretvalue1234")
+
+    isolated = IsolatedInterceptor("mine", user, 1, Redactor(["supersecretvalue1234"]))
+    assert "supersecret" not in str(await isolated(make_call(), NEVER))
+
+
 async def test_broken_arguments_pass_through_it() -> None:
     async def user(call: ToolCall, proceed: Handler) -> Outcome:
         return await proceed(call)

@@ -313,6 +313,30 @@ async def test_a_success_that_could_not_be_noted_unlocks_nothing() -> None:
     assert [type(outcome) for outcome in await governed_mcp_call(agent, turn("b"))] == [Refused]
 
 
+class SlowLedger(MemoryLedger):
+    """A ledger whose store takes its time over the first answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answer = anyio.Event(), anyio.Event()
+
+    async def begin(self, scope: Scope, skill: SkillId, decision: DecisionId) -> None:
+        await super().begin(scope, skill, decision)
+        self.asked.set()
+        await self.answer.wait()
+
+
+async def test_a_call_that_is_cancelled_while_the_ledger_answers_is_not_left_running() -> None:
+    ledger = SlowLedger()
+    agent = governed(Tools(), ledger)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(governed_mcp_call, agent, turn("a"))
+        await ledger.asked.wait()
+        tasks.cancel_scope.cancel()
+        ledger.answer.set()
+    assert await ledger.standing(agent.scope, [SkillId("a")]) == {"a": SkillState.UNSUCCESSFUL}
+
+
 async def test_an_agent_without_rules_never_asks_the_ledger() -> None:
     agent = governed(Tools(), BrokenLedger("standing", "begin", "finish"), rules=Rules({}))
     assert told(SKILLS, await governed_mcp_call(agent, turn(*SKILLS))) == ["ran"] * 5

@@ -68,7 +68,7 @@ def test_an_installed_one_is_found_by_its_entry_point(directory: Path) -> None:
         ("no_such_module:Budget", {}, "`no_such_module:Budget` cannot be imported"),
         ("my_budget:Missing", {}, "`my_budget:Missing` cannot be imported"),
         ("my_budget:Budget", {"cals": 3}, "cannot be made with its settings"),
-        ("my_budget:broken", {}, "cannot be made with its settings: no such shop"),
+        ("my_budget:broken", {}, "cannot be made with its settings: RuntimeError: no such shop"),
         ("my_budget:nothing", {}, "makes a NoneType, which cannot be called"),
     ],
 )
