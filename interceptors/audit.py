@@ -24,7 +24,7 @@ from interceptors.outcomes import (
     error_kind,
     rule_name,
 )
-from interceptors.records import AuditRecord, AuditSink
+from interceptors.records import AuditRecord, AuditSink, EventType
 from interceptors.redaction import Redactor, storable
 from interceptors.texts import text_of
 
@@ -54,6 +54,7 @@ class AuditInterceptor:
         topology: the topology's name, for the rows.
         hidden: per skill, further names whose values are not shown.
         current_trace: returns the ids of the current span, or nothing.
+        event_type: what the rows tell of.
         limit: seconds that the sink may take.
         fail_open: let calls pass unrecorded while the sink is down.
     """
@@ -66,6 +67,7 @@ class AuditInterceptor:
         *,
         hidden: Mapping[SkillId, Collection[str]],
         current_trace: Callable[[], tuple[TraceIds, ...]] = no_trace,
+        event_type: EventType = "skill.executed",
         limit: float = 10.0,
         fail_open: bool = False,
     ) -> None:
@@ -74,6 +76,7 @@ class AuditInterceptor:
         self._redactor: Final = redactor
         self._hidden: Final = hidden
         self._current_trace: Final = current_trace
+        self._event_type: Final = event_type
         self._limit: Final = limit
         self._fail_open: Final = fail_open
 
@@ -121,7 +124,7 @@ class AuditInterceptor:
         refusal = outcome.refusal if isinstance(outcome, Refused) else None
         text = text_of(call.skill, outcome)
         return AuditRecord(
-            event_type="skill.executed",
+            event_type=self._event_type,
             event_id=new_id(),
             decision_id=call.decision,
             time=timestamp(call.issued),

@@ -1,9 +1,12 @@
 """What is written of a call, and where it goes."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from interceptors.calls import JsonObject
+
+EventType: TypeAlias = Literal["skill.executed", "agent.delegated"]
+"""What a row tells of: a call of a skill, or a task handed to a child."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +16,7 @@ class AuditRecord:
     `time` is RFC 3339 in UTC with six decimals; `duration` is in seconds.
     """
 
-    event_type: Literal["skill.executed", "agent.delegated"]
+    event_type: EventType
     event_id: str
     decision_id: str
     time: str

@@ -1,6 +1,5 @@
 """`seriatim gateway`: an agent's tools for a harness, over stdio or streamable HTTP."""
 
-import os
 import socket
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Annotated, Final, TypeAlias, assert_never, final
 import anyio
 import typer
 
-from interceptors import AgentId, RunId
+from interceptors import AgentId
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import (
     checked_run_id,
@@ -21,19 +20,16 @@ from seriatim.cli.opening import (
     sound_workspace,
     telemetry_for,
 )
-from seriatim.cli.signals import Done, Interrupted, until_signalled
+from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
 from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
-from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.registrations import Registrations, registration
-from seriatim.runtime.run import Observers, Run, open_run
+from seriatim.runtime.run import Run
 from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
-from seriatim.stores.errors import AuditStoreError
-from seriatim.stores.places import SqlitePlace, open_audit
 from seriatim.stores.rows import json_text
-from seriatim.topology import Topology, Workspace
+from seriatim.topology import Topology
 from seriatim.topology.problems import listing, suggestion
 from telemetry.switch import Telemetry
 
@@ -59,28 +55,6 @@ class _Http:
 
 
 _Front: TypeAlias = _Stdio | _Http
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """All that is settled before anything starts."""
-
-    run: RunId
-    workspace: Workspace
-    topology: Topology
-    agents: tuple[AgentId, ...]
-    front: _Front
-    place: SqlitePlace
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Trouble:
-    """Why the gateway did not start."""
-
-    problem: str
-    hint: str
 
 
 def gateway(
@@ -149,55 +123,30 @@ def gateway(
     chosen = chosen_topology(workspace, topology)
     ids = tuple(_agent(chosen, name) for name in names)
     place = place_of_audit(audit, workspace)
+    calls = workspace.settings.max_calls or NO_LIMIT
+    plan = Plan(id_, workspace, chosen, ids, place, calls)
     expect_variables(workspace, chosen, ids)
     telemetry = telemetry_for(otlp)
     front = _Http(ids, address, _listener(address)) if address else _Stdio(*ids)
-    plan = _Plan(id_, workspace, chosen, ids, front, place)
     with telemetry, front.listener if isinstance(front, _Http) else nullcontext():
-        ended = anyio.run(until_signalled, partial(_serve, plan, telemetry))
-    match ended:
-        case Done(_Trouble(problem, hint)):
-            stop(problem, hint=hint, code=FAILED)
-        case Done() | Interrupted():
-            say(f"run {plan.run}: the gateway has stopped")
-        case _:
-            assert_never(ended)
+        # However it ends, by the client's leave or by a signal, it ends as it is meant to.
+        carry_out(partial(_serve, plan, front, telemetry))
+    say(f"run {plan.run}: the gateway has stopped")
 
 
-async def _serve(plan: _Plan, telemetry: Telemetry) -> _Trouble | None:
+async def _serve(plan: Plan, front: _Front, telemetry: Telemetry) -> None:
     """Start what the agents need, serve them until the end, and stop it all."""
-    try:
-        # First of all: whatever prints, an interceptor that is imported perhaps, prints to stderr.
-        with claimed_stdout() as wire:
-            async with (
-                open_audit(plan.place) as sink,
-                open_run(
-                    plan.run,
-                    plan.workspace,
-                    plan.topology,
-                    plan.agents,
-                    audit=sink,
-                    max_calls=plan.workspace.settings.max_calls or NO_LIMIT,
-                    environ=os.environ,
-                    observers=Observers(telemetry),
-                ) as run,
-            ):
-                for server, detail in run.servers.problems().items():
-                    say(f"server {server} is not available: {escaped(detail)}")
-                match plan.front:
-                    case _Stdio(agent):
-                        say(f"run {run.id}: {agent} is served over stdio")
-                        served = gateway_for_process(registration(run, agent))
-                        await serve_stdio(served, wire)
-                    case _Http() as front:
-                        await _serve_http(run, front, wire)
-                    case _:
-                        assert_never(plan.front)
-    except InterceptorError as error:
-        return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
-    except AuditStoreError as error:
-        return _Trouble(error.message, error.hint)
-    return None
+    # First of all: whatever prints, an interceptor that is imported perhaps, prints to stderr.
+    with claimed_stdout() as wire:
+        async with started(plan, telemetry) as run:
+            match front:
+                case _Stdio(agent):
+                    say(f"run {run.id}: {agent} is served over stdio")
+                    await serve_stdio(gateway_for_process(registration(run, agent)), wire)
+                case _Http():
+                    await _serve_http(run, front, wire)
+                case _:
+                    assert_never(front)
 
 
 async def _serve_http(run: Run, front: _Http, wire: Wire) -> None:

@@ -4,15 +4,13 @@ import io
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, final
+from typing import Annotated, Final, assert_never
 
-import anyio
 import typer
 
-from interceptors import AgentId, RunId
+from interceptors import AgentId
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import (
     checked_run_id,
@@ -25,46 +23,22 @@ from seriatim.cli.opening import (
 from seriatim.cli.paint import paint_for
 from seriatim.cli.progress import Progress
 from seriatim.cli.result import Result, exit_code, print_result, summary
-from seriatim.cli.signals import Done, Interrupted, until_signalled
+from seriatim.cli.signals import Done, Interrupted
+from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, say, stop
 from seriatim.runtime.events import Event, Tally
 from seriatim.runtime.model_loop import run_topology
-from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
-from seriatim.runtime.run import Observers, open_run
 from seriatim.runtime.script import ScriptError, read_script
 from seriatim.runtime.scripted import scripted_model
 from seriatim.stores.errors import AuditStoreError
-from seriatim.stores.places import SqlitePlace, has_run, open_audit
+from seriatim.stores.places import SqlitePlace, has_run
 from seriatim.topology import Topology, Workspace, as_text
 from seriatim.topology.settings import DEFAULT_CALLS
 from telemetry.switch import Telemetry
 
 STDIN: Final = "-"
 """What `--input` says to have the text read from stdin."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """All that is settled before anything starts."""
-
-    run: RunId
-    workspace: Workspace
-    topology: Topology
-    models: Mapping[AgentId, ChosenModel]
-    task: str
-    place: SqlitePlace
-    max_calls: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Trouble:
-    """Why a run did not start."""
-
-    problem: str
-    hint: str
 
 
 def run(
@@ -136,62 +110,40 @@ def run(
     id_ = checked_run_id(run_id)
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
-    plan = _Plan(
-        run=id_,
-        workspace=workspace,
-        topology=chosen,
-        models=_scripted(script, chosen) if script else _models(model, chosen),
-        task=_task(task),
-        place=_new_place(audit, workspace, run_id),
-        max_calls=max_calls or workspace.settings.max_calls or DEFAULT_CALLS,
-    )
-    expect_variables(workspace, chosen, chosen.agents)
-    telemetry = telemetry_for(otlp)
-    with telemetry:
-        ended = anyio.run(until_signalled, partial(_play, plan, telemetry))
+    played_by = _scripted(script, chosen) if script else _models(model, chosen)
+    task = _task(task)
+    place = _new_place(audit, workspace, run_id)
+    calls = max_calls or workspace.settings.max_calls or DEFAULT_CALLS
+    plan = Plan(id_, workspace, chosen, tuple(chosen.agents), place, calls)
+    expect_variables(workspace, chosen, plan.agents)
+    with telemetry_for(otlp) as telemetry:
+        ended = carry_out(partial(_play, plan, played_by, task, telemetry))
     match ended:
-        case Done(_Trouble(problem, hint)):
-            stop(problem, hint=hint, code=FAILED)
-        case Done(Result() as result):
+        case Done(result):
             print_result(result, format_)
             say(f"{summary(result)}; `seriatim logs {path} --run {plan.run}` shows them")
             raise typer.Exit(exit_code(result.ending))
         case Interrupted(code):
             say(f"run {plan.run} was interrupted; its calls are in the audit log")
             raise typer.Exit(code)
+        case _:
+            assert_never(ended)
 
 
-async def _play(plan: _Plan, telemetry: Telemetry) -> Result | _Trouble:
+async def _play(
+    plan: Plan, models: Mapping[AgentId, ChosenModel], task: str, telemetry: Telemetry
+) -> Result:
     """Start what the run needs, let the agents work, and stop it all."""
     say(f"run {plan.run}")
     tally = Tally()
-    try:
-        async with (
-            open_audit(plan.place) as sink,
-            open_run(
-                plan.run,
-                plan.workspace,
-                plan.topology,
-                list(plan.topology.agents),
-                audit=sink,
-                max_calls=plan.max_calls,
-                environ=os.environ,
-                observers=Observers(telemetry),
-            ) as run,
-        ):
-            for server, detail in run.servers.problems().items():
-                say(f"server {server} is not available: {escaped(detail)}")
-            progress = Progress(run.redactor, plan.topology)
+    async with started(plan, telemetry) as run:
+        progress = Progress(run.redactor, plan.topology)
 
-            def tell(event: Event) -> None:
-                tally(event)
-                progress(event)
+        def tell(event: Event) -> None:
+            tally(event)
+            progress(event)
 
-            ending = await run_topology(run, plan.models, plan.task, tell)
-    except InterceptorError as error:
-        return _Trouble(escaped(str(error)), "correct `interceptors` in the settings")
-    except AuditStoreError as error:
-        return _Trouble(error.message, error.hint or "place the log elsewhere with `--audit`")
+        ending = await run_topology(run, models, task, tell)
     return Result(plan.run, ending, tally.agents)
 
 
@@ -215,7 +167,7 @@ def _new_place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
     try:
         known = bool(run_id) and has_run(place, run_id)
     except AuditStoreError as error:
-        stop(error.message, hint=error.hint or "place it elsewhere with `--audit`", code=FAILED)
+        stop(error.message, hint=error.hint, code=FAILED)
     if known:
         stop(
             f"there is a run `{run_id}` already",

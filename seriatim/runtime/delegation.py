@@ -1,7 +1,6 @@
 """Delegation: one agent hands a task to a child of its, as a call that is audited and not gated."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -10,8 +9,6 @@ from pydantic_ai.tools import ToolDefinition
 from interceptors import (
     UNKNOWN_TO_ALL,
     AuditInterceptor,
-    AuditRecord,
-    AuditSink,
     BrokenArguments,
     Completed,
     DecisionId,
@@ -71,10 +68,11 @@ class Delegation:
         self._tell: Final = tell
         self._allowance: Final = run.allowance
         self._audit: Final = AuditInterceptor(
-            _DelegationRows(run.audit),
+            run.audit,
             run.topology.name,
             run.redactor,
             hidden={},
+            event_type="agent.delegated",
             current_trace=current_trace if run.observers.telemetry.traces else no_trace,
             fail_open=run.workspace.settings.fail == "open",
         )
@@ -127,22 +125,6 @@ class Delegation:
             case _:
                 text = f"{self._child.id} takes one argument, `task`: a text that is not empty."
                 return Failed(ToolError(_written(text)))
-
-
-class _DelegationRows:
-    """An audit sink that writes its rows as delegations."""
-
-    def __init__(self, sink: AuditSink) -> None:
-        self._sink: Final = sink
-
-    async def ready(self) -> None:
-        await self._sink.ready()
-
-    async def write(self, record: AuditRecord) -> None:
-        await self._sink.write(replace(record, event_type="agent.delegated"))
-
-    def waiting(self) -> int:
-        return self._sink.waiting()
 
 
 def _written(text: str) -> ToolResult:

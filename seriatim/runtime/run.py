@@ -26,7 +26,6 @@ from telemetry import (
     RunSpans,
     Telemetry,
     no_telemetry,
-    observe_audit_queue,
 )
 
 RUN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -95,7 +94,6 @@ async def open_run(
     definitions = [server for server in workspace.servers.values() if server.id in needed]
     ledger = MemoryLedger()
     names = _names(topology, workspace)
-    observe_audit_queue(audit.waiting, observers.telemetry.meter_provider)
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
     async with open_servers(definitions, environ, workspace.directory) as servers:
         try:

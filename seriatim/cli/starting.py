@@ -1,0 +1,90 @@
+"""How `run` and `gateway` start a run that is settled, and end it in an orderly way."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar, final
+
+import anyio
+
+from interceptors import AgentId, RunId
+from seriatim.cli.lines import escaped
+from seriatim.cli.signals import Ended, until_signalled
+from seriatim.cli.voice import FAILED, say, stop
+from seriatim.runtime.plugins import InterceptorError
+from seriatim.runtime.run import Observers, Run, open_run
+from seriatim.stores.errors import AuditStoreError
+from seriatim.stores.places import SqlitePlace, open_audit
+from seriatim.topology import Topology, Workspace
+from telemetry import Telemetry, observe_audit_queue
+
+_Result = TypeVar("_Result")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that is settled of a run before anything starts.
+
+    Attributes:
+        agents: those that are driven; only their servers are started.
+        max_calls: calls that the run may make; `NO_LIMIT` for any number.
+    """
+
+    run: RunId
+    workspace: Workspace
+    topology: Topology
+    agents: tuple[AgentId, ...]
+    place: SqlitePlace
+    max_calls: int
+
+
+class StartError(Exception):
+    """A run cannot start; the message says why.
+
+    Attributes:
+        hint: the way out.
+    """
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.hint: Final = hint
+
+
+def carry_out(work: Callable[[], Awaitable[_Result]]) -> Ended[_Result]:
+    """Run `work` until its end or a signal; leaves when it raises `StartError`."""
+    try:
+        return anyio.run(until_signalled, work)
+    except StartError as error:
+        stop(str(error), hint=error.hint, code=FAILED)
+
+
+@asynccontextmanager
+async def started(plan: Plan, telemetry: Telemetry) -> AsyncIterator[Run]:
+    """Open the audit log and the run, and say which servers are not available.
+
+    Raises:
+        StartError: when the log cannot be used, or a user's interceptor cannot be had.
+    """
+    try:
+        async with open_audit(plan.place) as sink:
+            observe_audit_queue(sink.waiting, telemetry.meter_provider)
+            async with open_run(
+                plan.run,
+                plan.workspace,
+                plan.topology,
+                plan.agents,
+                audit=sink,
+                max_calls=plan.max_calls,
+                environ=os.environ,
+                observers=Observers(telemetry),
+            ) as run:
+                for server, detail in run.servers.problems().items():
+                    say(f"server {server} is not available: {escaped(detail)}")
+                yield run
+    except InterceptorError as error:
+        problem = escaped(str(error))
+        raise StartError(problem, "correct `interceptors` in the settings") from error
+    except AuditStoreError as error:
+        raise StartError(error.message, error.hint) from error
