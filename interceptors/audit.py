@@ -25,7 +25,7 @@ from interceptors.outcomes import (
     rule_name,
 )
 from interceptors.records import AuditRecord, AuditSink, EventType
-from interceptors.redaction import Redactor, storable
+from interceptors.redaction import PREVIEW_BYTES, Redactor, cut, storable
 from interceptors.texts import text_of
 
 UNAVAILABLE: Final = "audit log unavailable"
@@ -131,11 +131,11 @@ class AuditInterceptor:
             run=call.scope.run,
             topology=self._topology,
             agent=call.scope.agent,
-            skill=storable(call.skill),
+            skill=cut(self._redactor.plain(call.skill), PREVIEW_BYTES),
             server=server,
             tool=tool,
             via=call.via.value,
-            call_id=storable(call.id),
+            call_id=cut(storable(call.id), PREVIEW_BYTES),
             policy_decision="allow" if refusal is None else "deny",
             rule=None if refusal is None else rule_name(refusal),
             reason=None if refusal is None else self._redactor.plain(text),

@@ -1,17 +1,17 @@
 """How much of what was recorded has arrived, and the one line that says what has not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Final, final
 
 
 @final
-class SpanDelivery:
-    """Counts spans from their end to their arrival. Thread-safe.
+class ItemDelivery:
+    """Counts spans, or log events, from their end to their arrival. Thread-safe.
 
     Args:
-        room: spans that may wait; one that ends while as many wait is dropped. Bounded here and not
-            by the queue of the SDK, which drops without telling.
+        room: items that may wait; one that comes while as many wait is dropped. Bounded here and
+            not by the queue of the SDK, which drops without telling.
     """
 
     def __init__(self, room: int) -> None:
@@ -22,7 +22,7 @@ class SpanDelivery:
         self._lost = 0
 
     def admit(self) -> bool:
-        """Return whether a span that has ended may wait for export; one that may not is lost."""
+        """Return whether one more may wait for export; one that may not is lost."""
         with self._lock:
             admitted = self._waiting < self._room
             if admitted:
@@ -31,25 +31,25 @@ class SpanDelivery:
                 self._lost += 1
             return admitted
 
-    def sent(self, spans: int) -> None:
-        """Note that an attempt to export waiting spans has begun."""
+    def sent(self, items: int) -> None:
+        """Note that an attempt to export waiting items has begun."""
         with self._lock:
-            self._waiting -= spans
-            self._under_way += spans
+            self._waiting -= items
+            self._under_way += items
 
-    def settled(self, spans: int, *, arrived: bool) -> None:
+    def settled(self, items: int, *, arrived: bool) -> None:
         """Note how the attempt has ended."""
         with self._lock:
-            self._under_way -= spans
-            self._lost += 0 if arrived else spans
+            self._under_way -= items
+            self._lost += 0 if arrived else items
 
     def lost(self) -> int:
-        """Return how many spans are known not to have arrived."""
+        """Return how many are known not to have arrived."""
         with self._lock:
             return self._lost
 
     def missing(self) -> int:
-        """Return how many spans have not arrived, those included that still wait."""
+        """Return how many have not arrived, those included that still wait."""
         with self._lock:
             return self._lost + self._waiting + self._under_way
 
@@ -74,14 +74,21 @@ class MetricDelivery:
         return not self._arrived
 
 
-def undelivered(spans: int, spans_host: str, metrics: bool, metrics_host: str) -> Sequence[str]:
-    """Return what is said of telemetry that did not arrive: a line, or nothing."""
-    losses: dict[str, list[str]] = {}
-    if spans:
-        losses.setdefault(spans_host, []).append(f"{spans} {'span' if spans == 1 else 'spans'}")
-    if metrics:
-        losses.setdefault(metrics_host, []).append("the latest metrics")
+def undelivered(losses: Iterable[tuple[str, str]]) -> Sequence[str]:
+    """Return what is said of telemetry that did not arrive: a line, or nothing.
+
+    Args:
+        losses: pairs of what was lost (`3 spans`) and the host that it was meant for.
+    """
+    lost_at: dict[str, list[str]] = {}
+    for what, host in losses:
+        lost_at.setdefault(host, []).append(what)
     clauses = [
-        f"{' and '.join(what)} could not be delivered to {host}" for host, what in losses.items()
+        f"{' and '.join(what)} could not be delivered to {host}" for host, what in lost_at.items()
     ]
     return [f"telemetry: {', and '.join(clauses)}"] if clauses else []
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is one."""
+    return f"{number} {noun if number == 1 else f'{noun}s'}"

@@ -1,6 +1,7 @@
 """Recoveries: a skill that was refused, and later completed, in one scope."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, final
 
 from opentelemetry import metrics, trace
@@ -30,6 +31,7 @@ class _Lesson:
 
     refusal: SpanContext
     rule: str
+    issued: datetime
     calls: int
 
 
@@ -73,13 +75,18 @@ class Recoveries:
         rule = self._names.of(refusal.by) if isinstance(refusal, Withheld) else rule_name(refusal)
         lessons = self._runs.setdefault(call.scope.run, {}).setdefault(call.scope, {})
         calls = lessons[call.skill].calls if call.skill in lessons else 0
-        lessons[call.skill] = _Lesson(here, rule, calls)
+        lessons[call.skill] = _Lesson(here, rule, call.issued, calls)
 
     def completed(self, call: ToolCall) -> None:
-        """Record a recovery, and link the current span to the refusal, if there was one."""
-        lesson = self._lessons(call.scope).pop(call.skill, None)
-        if lesson is None:
+        """Record a recovery, and link the current span to the refusal, if there was one.
+
+        A call of the turn that was refused has learned nothing from the refusal.
+        """
+        lessons = self._lessons(call.scope)
+        lesson = lessons.get(call.skill)
+        if lesson is None or call.issued <= lesson.issued:
             return
+        del lessons[call.skill]
         if lesson.refusal.is_valid:
             span = trace.get_current_span()
             span.add_link(lesson.refusal, {conventions.LINK: conventions.RECOVERED_FROM})

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from opentelemetry.trace import Span
+from opentelemetry._logs import Logger, SeverityNumber  # private in name; the only logs API
+from opentelemetry.trace import Span, set_span_in_context
 from opentelemetry.util.types import AttributeValue
 
 from interceptors import (
+    Redactor,
     Refusal,
     SkillState,
     Standing,
@@ -28,12 +30,31 @@ def as_span_event(span: Span, name: str, attributes: Mapping[str, AttributeValue
     span.add_event(name, attributes)
 
 
+def as_log_event(logger: Logger) -> EventForm:
+    """Return the form in which events are log records of `logger`, in the context of their span."""
+
+    def emit(span: Span, name: str, attributes: Mapping[str, AttributeValue]) -> None:
+        logger.emit(
+            event_name=name,
+            severity_number=SeverityNumber.INFO,
+            attributes=dict(attributes),
+            context=set_span_in_context(span),
+        )
+
+    return emit
+
+
 def record_refusal(
-    span: Span, call: ToolCall, refusal: Refusal, form: EventForm = as_span_event
+    span: Span,
+    call: ToolCall,
+    refusal: Refusal,
+    redactor: Redactor,
+    form: EventForm = as_span_event,
 ) -> None:
     """Record on the span of an attempt that the gate refused it.
 
-    The status stays unset: a refusal is the gate working, and `error` must find failures only.
+    The status stays unset: a refusal is the gate working, and `error` must find failures only. The
+    reason is that of the audit row: the text that the agent reads, without known secrets.
     """
     rule = bounded(rule_name(refusal))
     span.set_attribute(conventions.POLICY_DECISION, conventions.DENY)
@@ -41,9 +62,9 @@ def record_refusal(
     attributes: dict[str, AttributeValue] = {
         conventions.POLICY_DECISION: conventions.DENY,
         conventions.RULE: rule,
-        conventions.REASON: bounded(refusal_text(call.skill, refusal)),
+        conventions.REASON: bounded(redactor.plain(refusal_text(call.skill, refusal))),
         conventions.DECISION_ID: call.decision,
-        conventions.TOOL_NAME: printable(call.skill),
+        conventions.TOOL_NAME: printable(redactor.plain(call.skill)),
         conventions.AGENT: call.scope.agent,
         conventions.COMPLETED: bounded_list(_completed(call)),
     }

@@ -24,6 +24,7 @@ class Signal(Enum):
 
     TRACES = "traces"
     METRICS = "metrics"
+    LOGS = "logs"
 
 
 class Exporter(Enum):
@@ -61,10 +62,16 @@ class SignalSettings:
 @final
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """What is asked of every signal."""
+    """What is asked of every signal.
+
+    Attributes:
+        logs: on only when refusals leave as log events.
+        capture: whether spans may show arguments and results.
+    """
 
     traces: SignalSettings
     metrics: SignalSettings
+    logs: SignalSettings
     capture: bool
 
     @property
@@ -72,6 +79,10 @@ class TelemetrySettings:
         """Whether anything is to be exported."""
         return bool(self.traces.exporters or self.metrics.exporters)
 
+
+REFUSAL_EVENTS: Final = "SERIATIM_REFUSAL_EVENTS"
+"""The variable that says how the event of a refusal leaves: on its `span` (the default, which trace
+back ends show), or as a `log` event of the same name with the same attributes."""
 
 CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable by which instrumentations of generative AI show contents; ours the arguments and
@@ -91,6 +102,7 @@ def read_settings(environ: Mapping[str, str], otlp_endpoint: str = "") -> Teleme
     return TelemetrySettings(
         traces=_signal(Signal.TRACES, environ, otlp_endpoint, disabled),
         metrics=_signal(Signal.METRICS, environ, otlp_endpoint, disabled),
+        logs=_signal(Signal.LOGS, environ, otlp_endpoint, disabled or not _as_logs(environ)),
         capture=environ.get(CAPTURE, "").strip().lower() in ("true", "span_only", "span_and_event"),
     )
 
@@ -107,6 +119,19 @@ def _signal(
     chosen = environ.get(f"OTEL_{name}_EXPORTER", "").strip() or ("otlp" if sent_to else "none")
     exporters = () if disabled else _exporters(f"OTEL_{name}_EXPORTER", chosen)
     return SignalSettings(exporters, protocol, endpoint, _host(sent_to or default))
+
+
+def _as_logs(environ: Mapping[str, str]) -> bool:
+    match environ.get(REFUSAL_EVENTS, "").strip().lower():
+        case "" | "span":
+            return False
+        case "log":
+            return True
+        case chosen:
+            raise TelemetrySettingError(
+                f"`{REFUSAL_EVENTS}` is `{chosen}`, which is no form of an event",
+                "use `span` or `log`",
+            )
 
 
 def _exporters(variable: str, chosen: str) -> tuple[Exporter, ...]:

@@ -9,9 +9,17 @@ from threading import Lock, Thread
 from typing import Final
 
 from opentelemetry import metrics, trace
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs.export import (
+    BatchLogRecordProcessor,
+    ConsoleLogRecordExporter,
+    LogRecordExporter,
+    LogRecordExportResult,
+)
 from opentelemetry.sdk.environment_variables import OTEL_BSP_MAX_QUEUE_SIZE
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
@@ -33,8 +41,9 @@ from opentelemetry.trace import NoOpTracerProvider
 
 from interceptors import new_id
 from telemetry import conventions
-from telemetry.delivery import MetricDelivery, SpanDelivery, undelivered
+from telemetry.delivery import ItemDelivery, MetricDelivery, counted, undelivered
 from telemetry.metrics import observe_dropped
+from telemetry.refusals import as_log_event, as_span_event
 from telemetry.settings import (
     Exporter,
     Protocol,
@@ -80,7 +89,7 @@ def start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
 
 def _start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
     resource = _resource()
-    spans = SpanDelivery(_room())
+    spans, events = ItemDelivery(_room()), ItemDelivery(_room())
     sums = MetricDelivery()
     span_exporters: list[SpanExporter] = []
     metric_exporters: list[MetricExporter] = []
@@ -99,17 +108,28 @@ def _start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry
             case Exporter.CONSOLE:
                 metric_exporters.append(ConsoleMetricExporter(out=sys.stderr))
 
+    log_exporters = [
+        _CountedLogExporter(_log_exporter(settings.logs, exporter), events)
+        for exporter in settings.logs.exporters
+    ]
+
     tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     for span_exporter in span_exporters:
         tracer_provider.add_span_processor(_processor(span_exporter, spans))
     readers = [PeriodicExportingMetricReader(exporter) for exporter in metric_exporters]
     meter_provider = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     observe_dropped(spans.lost, meter_provider)
+    logger_provider = LoggerProvider(resource, shutdown_on_exit=False)
+    for log_exporter in log_exporters:
+        logger_provider.add_log_record_processor(_BoundedLogProcessor(log_exporter, events))
 
     def tell() -> None:
-        for line in undelivered(
-            spans.missing(), settings.traces.host, sums.missing(), settings.metrics.host
-        ):
+        losses = [
+            (counted(spans.missing(), "span"), settings.traces.host, spans.missing()),
+            (counted(events.missing(), "log event"), settings.logs.host, events.missing()),
+            ("the latest metrics", settings.metrics.host, sums.missing()),
+        ]
+        for line in undelivered((what, host) for what, host, lost in losses if lost):
             say(line)
 
     return Telemetry(
@@ -119,13 +139,17 @@ def _start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry
         metrics=bool(metric_exporters),
         capture=settings.capture,
         close=_Close(
-            [tracer_provider.shutdown, meter_provider.shutdown],
+            [tracer_provider.shutdown, meter_provider.shutdown, logger_provider.shutdown],
             [
+                *(exporter.shutdown for exporter in log_exporters),
                 *(exporter.shutdown for exporter in span_exporters),
                 *(exporter.shutdown for exporter in metric_exporters),
             ],
             tell,
         ),
+        event_form=as_log_event(logger_provider.get_logger(conventions.SCOPE))
+        if log_exporters
+        else as_span_event,
     )
 
 
@@ -173,7 +197,7 @@ class _Close:
 class _BoundedSpanProcessor(BatchSpanProcessor):
     """Batches the spans for which there is room."""
 
-    def __init__(self, exporter: SpanExporter, delivery: SpanDelivery) -> None:
+    def __init__(self, exporter: SpanExporter, delivery: ItemDelivery) -> None:
         super().__init__(exporter)
         self._delivery: Final = delivery
 
@@ -182,16 +206,52 @@ class _BoundedSpanProcessor(BatchSpanProcessor):
             super().on_end(span)
 
 
-def _processor(exporter: SpanExporter, delivery: SpanDelivery) -> SpanProcessor:
+def _processor(exporter: SpanExporter, delivery: ItemDelivery) -> SpanProcessor:
     if isinstance(exporter, _CountedSpanExporter):
         return _BoundedSpanProcessor(exporter, delivery)
     return BatchSpanProcessor(exporter)
 
 
+class _BoundedLogProcessor(BatchLogRecordProcessor):
+    """Batches the log events for which there is room."""
+
+    def __init__(self, exporter: LogRecordExporter, delivery: ItemDelivery) -> None:
+        super().__init__(exporter)
+        self._delivery: Final = delivery
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        if self._delivery.admit():
+            super().on_emit(log_record)
+
+
+class _CountedLogExporter(LogRecordExporter):
+    """Counts what an exporter delivers."""
+
+    def __init__(self, exporter: LogRecordExporter, delivery: ItemDelivery) -> None:
+        self._exporter: Final = exporter
+        self._delivery: Final = delivery
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        self._delivery.sent(len(batch))
+        result = LogRecordExportResult.FAILURE
+        try:
+            result = self._exporter.export(batch)
+        finally:
+            arrived = result is LogRecordExportResult.SUCCESS
+            self._delivery.settled(len(batch), arrived=arrived)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK left it untyped
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
 class _CountedSpanExporter(SpanExporter):
     """Counts what an exporter delivers."""
 
-    def __init__(self, exporter: SpanExporter, delivery: SpanDelivery) -> None:
+    def __init__(self, exporter: SpanExporter, delivery: ItemDelivery) -> None:
         self._exporter: Final = exporter
         self._delivery: Final = delivery
 
@@ -259,6 +319,24 @@ def _metric_exporter(settings: SignalSettings) -> MetricExporter:
     except ImportError as error:
         raise _no_grpc() from error
     return GrpcMetricExporter(endpoint=settings.endpoint or None)
+
+
+def _log_exporter(settings: SignalSettings, exporter: Exporter) -> LogRecordExporter:
+    match exporter:
+        case Exporter.CONSOLE:
+            return ConsoleLogRecordExporter(out=sys.stderr)
+        case Exporter.OTLP if settings.protocol is Protocol.HTTP:
+            return OTLPLogExporter(endpoint=_endpoint(settings, Signal.LOGS))
+        case Exporter.OTLP:
+            pass
+    try:
+        # Here and not at the top: the package comes with an extra.
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import (  # noqa: PLC0415  see above
+            OTLPLogExporter as GrpcLogExporter,
+        )
+    except ImportError as error:
+        raise _no_grpc() from error
+    return GrpcLogExporter(endpoint=settings.endpoint or None)
 
 
 def _endpoint(settings: SignalSettings, signal: Signal) -> str | None:

@@ -9,6 +9,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
 from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, TracerProvider
 
+from telemetry.refusals import EventForm, as_span_event
 from telemetry.settings import read_settings
 
 
@@ -22,6 +23,7 @@ class Telemetry:
         traces: whether spans are exported; without them tracing is not composed.
         metrics: whether metrics are exported; without them metrics are not composed.
         capture: whether spans may show arguments and results.
+        event_form: how the event of a refusal leaves.
     """
 
     def __init__(
@@ -33,12 +35,14 @@ class Telemetry:
         metrics: bool,
         capture: bool,
         close: Callable[[], None],
+        event_form: EventForm = as_span_event,
     ) -> None:
         self.tracer_provider: Final = tracer_provider
         self.meter_provider: Final = meter_provider
         self.traces: Final = traces
         self.metrics: Final = metrics
         self.capture: Final = capture
+        self.event_form: Final = event_form
         self._close: Final = close
 
     @property

@@ -75,7 +75,7 @@ class Progress:
         text = text_of(call.skill, outcome)
         match outcome:
             case Refused():
-                shown = f"{name}: {self._redactor.text(text)}"
+                shown = f"{name}: {self._redactor.plain(text)}"
                 self._line(agent, "REFUSED", shown, typer.colors.YELLOW)
             case Failed():
                 shown = f"{name}: {self._cut(text, self._hidden(call))}"

@@ -83,6 +83,7 @@ def _telemetry(run: Run, agent: Agent, times: ExecutionTimes) -> list[Intercepto
                 run.redactor,
                 hidden=_hidden(agent),
                 capture=telemetry.capture,
+                event_form=telemetry.event_form,
                 tracer_provider=telemetry.tracer_provider,
             )
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeAlias, final
 
 from interceptors import (
@@ -11,7 +12,6 @@ from interceptors import (
     Failed,
     Handler,
     Outcome,
-    Raised,
     Refused,
     SkillId,
     ToolCall,
@@ -85,22 +85,19 @@ Listener: TypeAlias = Callable[[Event], None]
 class CallWatch:
     """An interceptor that tells a listener of each call. Made for one run, and sees all its agents.
 
-    A recovery is a call that completes after a refusal that named a way: for want of a
-    prerequisite, or by a user's interceptor. Each refused skill is recovered from once.
+    A recovery is a call that completes, and was issued after a refusal that named a way: for want
+    of a prerequisite, or by a user's interceptor. Each refused skill is recovered from once.
     """
 
     def __init__(self, tell: Listener) -> None:
         self._tell: Final = tell
-        self._refused: Final[set[tuple[AgentId, SkillId]]] = set()
+        self._refused: Final[dict[tuple[AgentId, SkillId], datetime]] = {}
 
     async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
         self._tell(CallIssued(call))
         outcome: Outcome = Failed(Cancelled())
         try:
             outcome = await proceed(call)
-        except Exception as error:
-            outcome = Failed(Raised("chain", type(error).__name__))
-            raise
         finally:
             self._tell(CallEnded(call, outcome, self._recovered(call, outcome)))
         return outcome
@@ -109,9 +106,9 @@ class CallWatch:
         skill = (call.scope.agent, call.skill)
         match outcome:
             case Refused(UnmetPrerequisites() | Withheld()):
-                self._refused.add(skill)
-            case Completed() if skill in self._refused:
-                self._refused.remove(skill)
+                self._refused[skill] = call.issued
+            case Completed() if skill in self._refused and self._refused[skill] < call.issued:
+                del self._refused[skill]
                 return True
             case _:
                 pass

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
@@ -137,6 +138,7 @@ class Receiver:
     def __init__(self) -> None:
         self.traces: list[ExportTraceServiceRequest] = []
         self.metrics: list[ExportMetricsServiceRequest] = []
+        self.logs: list[ExportLogsServiceRequest] = []
         self.headers: list[Mapping[str, str]] = []
         receiver = self
 
@@ -148,6 +150,8 @@ class Receiver:
                     receiver.traces.append(ExportTraceServiceRequest.FromString(body))
                 elif self.path == "/v1/metrics":
                     receiver.metrics.append(ExportMetricsServiceRequest.FromString(body))
+                elif self.path == "/v1/logs":
+                    receiver.logs.append(ExportLogsServiceRequest.FromString(body))
                 self.send_response(200 if self.path.startswith("/v1/") else 404)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -172,6 +176,15 @@ class Receiver:
             for resource in request.resource_spans
             for scope in resource.scope_spans
             for span in scope.spans
+        ]
+
+    def events(self) -> list[Any]:
+        return [
+            record
+            for request in self.logs
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
         ]
 
     def resource(self) -> dict[str, str]:

@@ -98,3 +98,14 @@ def test_what_cannot_be_followed_is_said_with_a_way_out(
 def test_contents_are_shown_only_on_request(value: str, capture: bool) -> None:
     environ = {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": value}
     assert read_settings(environ).capture is capture
+
+
+def test_refusals_leave_as_log_events_only_when_asked_to() -> None:
+    otlp = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+    assert read_settings(otlp).logs.exporters == ()
+    assert read_settings(otlp | {"SERIATIM_REFUSAL_EVENTS": "span"}).logs.exporters == ()
+    assert read_settings(otlp | {"SERIATIM_REFUSAL_EVENTS": "log"}).logs.exporters == (
+        Exporter.OTLP,
+    )
+    with pytest.raises(TelemetrySettingError, match="SERIATIM_REFUSAL_EVENTS"):
+        read_settings({"SERIATIM_REFUSAL_EVENTS": "both"})

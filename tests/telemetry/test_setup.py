@@ -59,7 +59,11 @@ async def play(telemetry: Telemetry, make_call: Any, steps: list[tuple[str, Outc
     recoveries = Recoveries(KnownNames(["a", "c"]), telemetry.meter_provider)
     times = ExecutionTimes()
     interceptors = [
-        TracingInterceptor(Redactor(), tracer_provider=telemetry.tracer_provider),
+        TracingInterceptor(
+            Redactor(),
+            event_form=telemetry.event_form,
+            tracer_provider=telemetry.tracer_provider,
+        ),
         RecoveryInterceptor(recoveries),
         MetricsInterceptor(KnownNames(["a", "c"]), times, telemetry.meter_provider),
         ExecutionTimer(times),
@@ -104,6 +108,45 @@ async def test_the_wire_carries_the_refusal_and_its_recovery(
         "seriatim.telemetry.dropped",
     } <= receiver.metric_names()
     assert said == []
+
+
+@pytest.mark.anyio
+async def test_one_switch_sends_the_same_event_as_a_log_event_and_not_on_the_span(
+    receiver: Any, make_call: Any
+) -> None:
+    by_span, _ = started({"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}, receiver.endpoint)
+    await play(by_span, make_call, [("c", UNMET)])
+    by_span.close()
+    as_log = {"SERIATIM_REFUSAL_EVENTS": "log"}
+    by_log, said = started(as_log, receiver.endpoint)
+    await play(by_log, make_call, [("c", UNMET)])
+    by_log.close()
+
+    with_event, without = receiver.spans()
+    (on_span,) = with_event.events
+    (record,) = receiver.events()
+    assert list(without.events) == []
+    assert record.event_name == on_span.name == "seriatim.refusal"
+    assert (record.trace_id, record.span_id) == (without.trace_id, without.span_id)
+    sent, shown = ({a.key: a.value for a in form.attributes} for form in (record, on_span))
+    decision = "seriatim.decision.id"  # two calls, two decisions
+    assert sent.pop(decision) != shown.pop(decision)
+    assert sent == shown
+    assert said == []
+
+
+@pytest.mark.anyio
+async def test_log_events_that_are_not_delivered_are_counted_and_said(make_call: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        host = f"127.0.0.1:{closed.getsockname()[1]}"
+    telemetry, said = started(
+        {"SERIATIM_REFUSAL_EVENTS": "log", "OTEL_METRICS_EXPORTER": "none"}, f"http://{host}"
+    )
+    await play(telemetry, make_call, [("c", UNMET), ("c", UNMET)])
+    telemetry.close()
+    assert said == [
+        f"telemetry: 2 spans and 2 log events could not be delivered to {host}",
+    ]
 
 
 def test_the_standard_variables_reach_the_sdk(

@@ -317,3 +317,17 @@ async def test_without_the_sdk_a_call_passes_unchanged(make_call: Any) -> None:
     interceptor = TracingInterceptor(Redactor())
     assert await attempt(interceptor, make_call(), DONE) is DONE
     assert await attempt(interceptor, make_call(), Refused(UNMET)) == Refused(UNMET)
+
+
+async def test_no_secret_reaches_a_span_by_a_name_or_a_reason(tracing: Any, make_call: Any) -> None:
+    interceptor = TracingInterceptor(
+        Redactor(["supersecretvalue"]), tracer_provider=tracing.provider
+    )
+
+    async def withheld(_call: ToolCall, /) -> Outcome:
+        return Refused(Withheld("mine", "Not with supersecretvalue."))
+
+    await interceptor(make_call("drop supersecretvalue"), withheld)
+    [span] = tracing.spans
+    assert "supersecretvalue" not in span.to_json()
+    assert "Not with [redacted]." in span.to_json()
