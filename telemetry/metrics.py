@@ -1,7 +1,7 @@
 """Metrics of the gate and of the calls; every attribute is bounded by the topology."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, assert_never, final
 
 from opentelemetry import metrics
@@ -181,17 +181,20 @@ def observe_audit_queue(
 
 
 def observe_dropped(
-    dropped: Callable[[], int], meter_provider: MeterProvider | None = None
+    lost: Mapping[str, Callable[[], int]], meter_provider: MeterProvider | None = None
 ) -> None:
-    """Report, at each collection, how many spans could not be delivered.
+    """Report, at each collection, how much of each signal could not be delivered.
 
     Args:
-        dropped: returns their number since the start; called from the thread that collects.
+        lost: per signal, what returns the number of its lost items since the start; called from
+            the thread that collects.
         meter_provider: the global one unless given.
     """
 
     def observe(_options: CallbackOptions) -> Iterable[Observation]:
-        return (Observation(dropped(), {conventions.SIGNAL: "traces"}),)
+        return [
+            Observation(items(), {conventions.SIGNAL: signal}) for signal, items in lost.items()
+        ]
 
     metrics.get_meter(conventions.SCOPE, meter_provider=meter_provider).create_observable_counter(
         conventions.TELEMETRY_DROPPED, [observe], "{item}", "Telemetry that was not delivered"

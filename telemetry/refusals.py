@@ -1,5 +1,6 @@
 """The event of a refusal: what it carries, and how it leaves."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -35,6 +36,7 @@ def as_log_event(logger: Logger) -> EventForm:
 
     def emit(span: Span, name: str, attributes: Mapping[str, AttributeValue]) -> None:
         logger.emit(
+            timestamp=time.time_ns(),
             event_name=name,
             severity_number=SeverityNumber.INFO,
             attributes=dict(attributes),

@@ -41,6 +41,13 @@ class Protocol(Enum):
     GRPC = "grpc"
 
 
+class EventKind(Enum):
+    """What the event of a refusal is to be: an event of its span, or a log event."""
+
+    SPAN = "span"
+    LOG = "log"
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class SignalSettings:
@@ -53,6 +60,7 @@ class SignalSettings:
         host: the host and port it goes to, for messages; free of paths, credentials and queries.
     """
 
+    signal: Signal
     exporters: tuple[Exporter, ...]
     protocol: Protocol
     endpoint: str
@@ -65,24 +73,29 @@ class TelemetrySettings:
     """What is asked of every signal.
 
     Attributes:
-        logs: on only when refusals leave as log events.
+        logs: off unless refusals leave as log events; nothing else of ours is one.
+        refusals: how the events of refusals leave.
         capture: whether spans may show arguments and results.
     """
 
     traces: SignalSettings
     metrics: SignalSettings
     logs: SignalSettings
+    refusals: EventKind
     capture: bool
 
     @property
     def wanted(self) -> bool:
         """Whether anything is to be exported."""
-        return bool(self.traces.exporters or self.metrics.exporters)
+        signals = (self.traces, self.metrics, self.logs)
+        return any(signal.exporters for signal in signals)
 
 
 REFUSAL_EVENTS: Final = "SERIATIM_REFUSAL_EVENTS"
 """The variable that says how the event of a refusal leaves: on its `span` (the default, which trace
-back ends show), or as a `log` event of the same name with the same attributes."""
+back ends show), or as a `log` event of the same name with the same attributes. Where log events are
+asked for and logs are not exported, it stays on the span: it is never lost, and never there twice.
+"""
 
 CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable by which instrumentations of generative AI show contents; ours the arguments and
@@ -96,13 +109,16 @@ def read_settings(environ: Mapping[str, str], otlp_endpoint: str = "") -> Teleme
         otlp_endpoint: a base URL; takes the place of the variables that name an endpoint.
 
     Raises:
-        TelemetrySettingError: when an exporter or protocol is unknown, or the endpoint is no URL.
+        TelemetrySettingError: when an exporter, a protocol or a kind of event is unknown, or the
+            endpoint is no URL.
     """
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    refusals = _event_kind(environ)
     return TelemetrySettings(
         traces=_signal(Signal.TRACES, environ, otlp_endpoint, disabled),
         metrics=_signal(Signal.METRICS, environ, otlp_endpoint, disabled),
-        logs=_signal(Signal.LOGS, environ, otlp_endpoint, disabled or not _as_logs(environ)),
+        logs=_signal(Signal.LOGS, environ, otlp_endpoint, disabled or refusals is EventKind.SPAN),
+        refusals=refusals,
         capture=environ.get(CAPTURE, "").strip().lower() in ("true", "span_only", "span_and_event"),
     )
 
@@ -118,20 +134,17 @@ def _signal(
     default = "http://localhost:4317" if protocol is Protocol.GRPC else "http://localhost:4318"
     chosen = environ.get(f"OTEL_{name}_EXPORTER", "").strip() or ("otlp" if sent_to else "none")
     exporters = () if disabled else _exporters(f"OTEL_{name}_EXPORTER", chosen)
-    return SignalSettings(exporters, protocol, endpoint, _host(sent_to or default))
+    return SignalSettings(signal, exporters, protocol, endpoint, _host(sent_to or default))
 
 
-def _as_logs(environ: Mapping[str, str]) -> bool:
-    match environ.get(REFUSAL_EVENTS, "").strip().lower():
-        case "" | "span":
-            return False
-        case "log":
-            return True
-        case chosen:
-            raise TelemetrySettingError(
-                f"`{REFUSAL_EVENTS}` is `{chosen}`, which is no form of an event",
-                "use `span` or `log`",
-            )
+def _event_kind(environ: Mapping[str, str]) -> EventKind:
+    chosen = environ.get(REFUSAL_EVENTS, "").strip().lower() or EventKind.SPAN.value
+    for kind in EventKind:
+        if kind.value == chosen:
+            return kind
+    raise TelemetrySettingError(
+        f"`{REFUSAL_EVENTS}` is `{chosen}`, which is no kind of event", "use `span` or `log`"
+    )
 
 
 def _exporters(variable: str, chosen: str) -> tuple[Exporter, ...]:

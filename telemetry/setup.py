@@ -5,22 +5,31 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Lock, Thread
-from typing import Final
+from typing import Final, TypeVar, assert_never, final
 
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import NoOpMeterProvider
-from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs import (
+    LoggerProvider,
+    LogRecordProcessor,
+    ReadableLogRecord,
+    ReadWriteLogRecord,
+)
 from opentelemetry.sdk._logs.export import (
     BatchLogRecordProcessor,
     ConsoleLogRecordExporter,
     LogRecordExporter,
     LogRecordExportResult,
 )
-from opentelemetry.sdk.environment_variables import OTEL_BSP_MAX_QUEUE_SIZE
+from opentelemetry.sdk.environment_variables import (
+    OTEL_BLRP_MAX_QUEUE_SIZE,
+    OTEL_BSP_MAX_QUEUE_SIZE,
+)
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
     ConsoleMetricExporter,
@@ -59,10 +68,13 @@ EXIT_SECONDS: Final = 1.8
 exporters stay the user's: one short enough for the exit would lose what a slow backend accepts."""
 
 QUEUE: Final = 2048
-"""Spans that wait for export unless `OTEL_BSP_MAX_QUEUE_SIZE` says otherwise (the SDK's own)."""
+"""Spans, and log events, that wait for export unless a variable says otherwise (the SDK's own)."""
 
 NOISY: Final = ("opentelemetry.exporter", "opentelemetry.sdk")
 """Loggers that repeat on stderr, for every batch, what is said once at the end."""
+
+
+E = TypeVar("E", SpanExporter, MetricExporter, LogRecordExporter)
 
 
 def start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
@@ -89,39 +101,36 @@ def start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
 
 def _start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry:
     resource = _resource()
-    spans, events = ItemDelivery(_room()), ItemDelivery(_room())
+    spans = ItemDelivery(_room(OTEL_BSP_MAX_QUEUE_SIZE))
+    events = ItemDelivery(_room(OTEL_BLRP_MAX_QUEUE_SIZE))
     sums = MetricDelivery()
-    span_exporters: list[SpanExporter] = []
-    metric_exporters: list[MetricExporter] = []
-    for exporter in settings.traces.exporters:
-        match exporter:
-            case Exporter.OTLP:
-                span_exporters.append(_CountedSpanExporter(_span_exporter(settings.traces), spans))
-            case Exporter.CONSOLE:
-                span_exporters.append(ConsoleSpanExporter(out=sys.stderr))
-    for exporter in settings.metrics.exporters:
-        match exporter:
-            case Exporter.OTLP:
-                metric_exporters.append(
-                    _CountedMetricExporter(_metric_exporter(settings.metrics), sums)
-                )
-            case Exporter.CONSOLE:
-                metric_exporters.append(ConsoleMetricExporter(out=sys.stderr))
-
-    log_exporters = [
-        _CountedLogExporter(_log_exporter(settings.logs, exporter), events)
-        for exporter in settings.logs.exporters
-    ]
+    span_exporters = _exporters(
+        settings.traces,
+        lambda otlp, endpoint: _CountedSpanExporter(otlp.spans(endpoint), spans),
+        lambda: ConsoleSpanExporter(out=sys.stderr),
+    )
+    metric_exporters = _exporters(
+        settings.metrics,
+        lambda otlp, endpoint: _CountedMetricExporter(otlp.metrics(endpoint), sums),
+        lambda: ConsoleMetricExporter(out=sys.stderr),
+    )
+    log_exporters = _exporters(
+        settings.logs,
+        lambda otlp, endpoint: _CountedLogExporter(otlp.logs(endpoint), events),
+        lambda: ConsoleLogRecordExporter(out=sys.stderr),
+    )
 
     tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     for span_exporter in span_exporters:
-        tracer_provider.add_span_processor(_processor(span_exporter, spans))
+        tracer_provider.add_span_processor(_span_processor(span_exporter, spans))
     readers = [PeriodicExportingMetricReader(exporter) for exporter in metric_exporters]
     meter_provider = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-    observe_dropped(spans.lost, meter_provider)
+    observe_dropped(
+        {Signal.TRACES.value: spans.lost, Signal.LOGS.value: events.lost}, meter_provider
+    )
     logger_provider = LoggerProvider(resource, shutdown_on_exit=False)
     for log_exporter in log_exporters:
-        logger_provider.add_log_record_processor(_BoundedLogProcessor(log_exporter, events))
+        logger_provider.add_log_record_processor(_log_processor(log_exporter, events))
 
     def tell() -> None:
         losses = [
@@ -132,18 +141,20 @@ def _start(settings: TelemetrySettings, say: Callable[[str], None]) -> Telemetry
         for line in undelivered((what, host) for what, host, lost in losses if lost):
             say(line)
 
+    # A log event is of a span, and so needs one even where spans are not exported.
+    traces = bool(span_exporters or log_exporters)
     return Telemetry(
-        tracer_provider if span_exporters else NoOpTracerProvider(),
+        tracer_provider if traces else NoOpTracerProvider(),
         meter_provider if metric_exporters else NoOpMeterProvider(),
-        traces=bool(span_exporters),
+        traces=traces,
         metrics=bool(metric_exporters),
         capture=settings.capture,
         close=_Close(
             [tracer_provider.shutdown, meter_provider.shutdown, logger_provider.shutdown],
             [
-                *(exporter.shutdown for exporter in log_exporters),
                 *(exporter.shutdown for exporter in span_exporters),
                 *(exporter.shutdown for exporter in metric_exporters),
+                *(exporter.shutdown for exporter in log_exporters),
             ],
             tell,
         ),
@@ -206,7 +217,7 @@ class _BoundedSpanProcessor(BatchSpanProcessor):
             super().on_end(span)
 
 
-def _processor(exporter: SpanExporter, delivery: ItemDelivery) -> SpanProcessor:
+def _span_processor(exporter: SpanExporter, delivery: ItemDelivery) -> SpanProcessor:
     if isinstance(exporter, _CountedSpanExporter):
         return _BoundedSpanProcessor(exporter, delivery)
     return BatchSpanProcessor(exporter)
@@ -222,6 +233,32 @@ class _BoundedLogProcessor(BatchLogRecordProcessor):
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         if self._delivery.admit():
             super().on_emit(log_record)
+
+
+def _log_processor(exporter: LogRecordExporter, delivery: ItemDelivery) -> LogRecordProcessor:
+    if isinstance(exporter, _CountedLogExporter):
+        return _BoundedLogProcessor(exporter, delivery)
+    return BatchLogRecordProcessor(exporter)
+
+
+class _CountedSpanExporter(SpanExporter):
+    """Counts what an exporter delivers."""
+
+    def __init__(self, exporter: SpanExporter, delivery: ItemDelivery) -> None:
+        self._exporter: Final = exporter
+        self._delivery: Final = delivery
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._delivery.sent(len(spans))
+        result = SpanExportResult.FAILURE
+        try:
+            result = self._exporter.export(spans)
+        finally:
+            self._delivery.settled(len(spans), arrived=result is SpanExportResult.SUCCESS)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
 
 
 class _CountedLogExporter(LogRecordExporter):
@@ -246,26 +283,6 @@ class _CountedLogExporter(LogRecordExporter):
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)
-
-
-class _CountedSpanExporter(SpanExporter):
-    """Counts what an exporter delivers."""
-
-    def __init__(self, exporter: SpanExporter, delivery: ItemDelivery) -> None:
-        self._exporter: Final = exporter
-        self._delivery: Final = delivery
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self._delivery.sent(len(spans))
-        result = SpanExportResult.FAILURE
-        try:
-            result = self._exporter.export(spans)
-        finally:
-            self._delivery.settled(len(spans), arrived=result is SpanExportResult.SUCCESS)
-        return result
-
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
 
 
 class _CountedMetricExporter(MetricExporter):
@@ -295,60 +312,71 @@ class _CountedMetricExporter(MetricExporter):
         self._exporter.shutdown(timeout_millis, **options)
 
 
-def _span_exporter(settings: SignalSettings) -> SpanExporter:
-    if settings.protocol is Protocol.HTTP:
-        return OTLPSpanExporter(endpoint=_endpoint(settings, Signal.TRACES))
+@final
+@dataclass(frozen=True, slots=True)
+class _Otlp:
+    """The exporters of one protocol: each takes an endpoint, or `None` for that of the variables.
+
+    Attributes:
+        path: what the endpoint of a signal has after the base URL; `{}` is the signal's word.
+    """
+
+    spans: Callable[[str | None], SpanExporter]
+    metrics: Callable[[str | None], MetricExporter]
+    logs: Callable[[str | None], LogRecordExporter]
+    path: str
+
+
+def _otlp(protocol: Protocol) -> _Otlp:
+    match protocol:
+        case Protocol.HTTP:
+            return _Otlp(OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter, "/v1/{}")
+        case Protocol.GRPC:
+            return _grpc()
+        case _:
+            assert_never(protocol)
+
+
+def _grpc() -> _Otlp:
     try:
         # Here and not at the top: the package comes with an extra.
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (  # noqa: PLC0415  see above
-            OTLPSpanExporter as GrpcSpanExporter,
+        from opentelemetry.exporter.otlp.proto.grpc import (  # noqa: PLC0415  see above
+            _log_exporter,
+            metric_exporter,
+            trace_exporter,
         )
     except ImportError as error:
-        raise _no_grpc() from error
-    return GrpcSpanExporter(endpoint=settings.endpoint or None)
-
-
-def _metric_exporter(settings: SignalSettings) -> MetricExporter:
-    if settings.protocol is Protocol.HTTP:
-        return OTLPMetricExporter(endpoint=_endpoint(settings, Signal.METRICS))
-    try:
-        # Here and not at the top: the package comes with an extra.
-        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (  # noqa: PLC0415  see above
-            OTLPMetricExporter as GrpcMetricExporter,
-        )
-    except ImportError as error:
-        raise _no_grpc() from error
-    return GrpcMetricExporter(endpoint=settings.endpoint or None)
-
-
-def _log_exporter(settings: SignalSettings, exporter: Exporter) -> LogRecordExporter:
-    match exporter:
-        case Exporter.CONSOLE:
-            return ConsoleLogRecordExporter(out=sys.stderr)
-        case Exporter.OTLP if settings.protocol is Protocol.HTTP:
-            return OTLPLogExporter(endpoint=_endpoint(settings, Signal.LOGS))
-        case Exporter.OTLP:
-            pass
-    try:
-        # Here and not at the top: the package comes with an extra.
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import (  # noqa: PLC0415  see above
-            OTLPLogExporter as GrpcLogExporter,
-        )
-    except ImportError as error:
-        raise _no_grpc() from error
-    return GrpcLogExporter(endpoint=settings.endpoint or None)
-
-
-def _endpoint(settings: SignalSettings, signal: Signal) -> str | None:
-    """Return the URL for one signal; `None`, the exporters' word, leaves it to the variables."""
-    return f"{settings.endpoint}/v1/{signal.value}" if settings.endpoint else None
-
-
-def _no_grpc() -> TelemetrySettingError:
-    return TelemetrySettingError(
-        "OTLP over grpc needs a package that is not installed",
-        "`pip install 'seriatim[otlp-grpc]'`, or set `OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`",
+        raise TelemetrySettingError(
+            "OTLP over grpc needs a package that is not installed",
+            "`pip install 'seriatim[otlp-grpc]'`, or set "
+            "`OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`",
+        ) from error
+    return _Otlp(
+        trace_exporter.OTLPSpanExporter,
+        metric_exporter.OTLPMetricExporter,
+        _log_exporter.OTLPLogExporter,
+        "",
     )
+
+
+def _exporters(
+    asked: SignalSettings,
+    to_backend: Callable[[_Otlp, str | None], E],
+    to_console: Callable[[], E],
+) -> list[E]:
+    """Return the exporters that are asked of one signal."""
+    made: list[E] = []
+    for exporter in asked.exporters:
+        match exporter:
+            case Exporter.OTLP:
+                otlp = _otlp(asked.protocol)
+                path = otlp.path.format(asked.signal.value)
+                made.append(to_backend(otlp, f"{asked.endpoint}{path}" if asked.endpoint else None))
+            case Exporter.CONSOLE:
+                made.append(to_console())
+            case _:
+                assert_never(exporter)
+    return made
 
 
 def _resource() -> Resource:
@@ -364,8 +392,8 @@ def _resource() -> Resource:
     return Resource(own).merge(described)
 
 
-def _room() -> int:
-    configured = os.environ.get(OTEL_BSP_MAX_QUEUE_SIZE, "")
+def _room(variable: str) -> int:
+    configured = os.environ.get(variable, "")
     return int(configured) if configured.isdecimal() and int(configured) else QUEUE
 
 

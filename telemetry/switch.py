@@ -3,14 +3,15 @@
 import sys
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Final, Self, assert_never, final
 
-from opentelemetry import metrics, trace
+from opentelemetry import _logs, metrics, trace  # `_logs`: private in name; the only logs API
 from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
 from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, TracerProvider
 
-from telemetry.refusals import EventForm, as_span_event
-from telemetry.settings import read_settings
+from telemetry import conventions
+from telemetry.refusals import EventForm, as_log_event, as_span_event
+from telemetry.settings import EventKind, read_settings
 
 
 @final
@@ -20,7 +21,8 @@ class Telemetry:
     Leave it when no event loop runs: it blocks for up to two seconds when the backend is down.
 
     Attributes:
-        traces: whether spans are exported; without them tracing is not composed.
+        traces: whether spans, or log events of them, are exported; without them tracing is not
+            composed.
         metrics: whether metrics are exported; without them metrics are not composed.
         capture: whether spans may show arguments and results.
         event_form: how the event of a refusal leaves.
@@ -99,6 +101,7 @@ def start_telemetry(
             metrics=True,
             capture=settings.capture,
             close=_nothing,
+            event_form=_form(settings.refusals),
         )
     if not settings.wanted:
         return no_telemetry()
@@ -120,6 +123,17 @@ def no_telemetry() -> Telemetry:
         capture=False,
         close=_nothing,
     )
+
+
+def _form(kind: EventKind) -> EventForm:
+    """Return the form of events that leave by the global providers."""
+    match kind:
+        case EventKind.SPAN:
+            return as_span_event
+        case EventKind.LOG:
+            return as_log_event(_logs.get_logger(conventions.SCOPE))
+        case _:
+            assert_never(kind)
 
 
 def _nothing() -> None:

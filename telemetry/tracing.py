@@ -33,6 +33,8 @@ from telemetry import conventions
 from telemetry.bounds import bounded
 from telemetry.refusals import EventForm, as_span_event, record_refusal
 
+CANCELLED: Final = Failed(Cancelled())
+
 
 class TracingInterceptor:
     """Opens the span of the attempt and records the outcome on it. Outermost of the chain.
@@ -58,19 +60,20 @@ class TracingInterceptor:
         self._hidden: Final = hidden
         self._capture: Final = capture
         self._event_form: Final = event_form
+        self._names: Final[dict[SkillId, str]] = {}
         self._tracer: Final = trace.get_tracer(conventions.SCOPE, tracer_provider=tracer_provider)
 
     # By hand: `start_as_current_span` costs 3.6 µs more a call, and leaves the status of a
     # cancelled call unset.
     async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
-        name = printable(self._redactor.plain(call.skill))
+        name = self._names.get(call.skill) or self._name(call)
         span = self._tracer.start_span(
             f"{conventions.EXECUTE_TOOL} {name}",
             kind=SpanKind.INTERNAL,
             attributes=span_attributes(call, name),
         )
         token = context.attach(trace.set_span_in_context(span))
-        outcome: Outcome = Failed(Cancelled())
+        outcome: Outcome = CANCELLED
         try:
             outcome = await proceed(call)
         except Exception as error:
@@ -82,6 +85,13 @@ class TracingInterceptor:
                 self._record(span, call, outcome)
             span.end()
         return outcome
+
+    def _name(self, call: ToolCall) -> str:
+        """Return the name of the skill, fit to be shown; keep it if granted: those are few."""
+        name = printable(self._redactor.plain(call.skill))
+        if isinstance(call.tool, ToolRef):
+            self._names[call.skill] = name
+        return name
 
     def _record(self, span: Span, call: ToolCall, outcome: Outcome) -> None:
         if self._capture:

@@ -33,7 +33,7 @@ from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import NO_LIMIT, GovernedAgent, Request, governed_mcp_call
 from seriatim.runtime.run import Observers, Run, open_run
 from seriatim.topology import load_workspace
-from telemetry import Telemetry, conventions
+from telemetry import Telemetry, conventions, observe_audit_queue
 from telemetry.settings import read_settings
 from telemetry.setup import start
 from tests.support.executors import reached
@@ -210,6 +210,7 @@ async def played(
         monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"service.instance.id={process}")
         settings = read_settings({"OTEL_TRACES_EXPORTER": "none"}, server.otlp)
         telemetry = start(settings, lost.append)
+        observe_audit_queue(audit.waiting, telemetry.meter_provider)
         await Workload(workspace, telemetry, audit).play()
         await anyio.to_thread.run_sync(telemetry.close)
     assert not lost

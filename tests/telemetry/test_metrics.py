@@ -161,11 +161,14 @@ async def test_the_buckets_suit_what_is_measured(metering: Any, make_call: Any) 
     assert sorted(conventions.GATE_SECONDS) == list(conventions.GATE_SECONDS)
 
 
-async def test_the_queue_of_the_audit_log_and_lost_spans_are_observed(metering: Any) -> None:
+async def test_the_queue_of_the_audit_log_and_lost_telemetry_are_observed(metering: Any) -> None:
     observe_audit_queue(lambda: 7, metering.provider)
-    observe_dropped(lambda: 3, metering.provider)
+    observe_dropped({"traces": lambda: 3, "logs": lambda: 1}, metering.provider)
     assert metering.points("seriatim.audit.queue") == [({}, 7)]
-    assert metering.points("seriatim.telemetry.dropped") == [({"seriatim.signal": "traces"}, 3)]
+    assert metering.points("seriatim.telemetry.dropped") == [
+        ({"seriatim.signal": "traces"}, 3),
+        ({"seriatim.signal": "logs"}, 1),
+    ]
 
 
 async def test_execution_times_keep_nothing_of_a_call_that_has_ended(
