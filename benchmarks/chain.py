@@ -59,6 +59,9 @@ class ForgetfulSink:
     async def write(self, record: AuditRecord) -> None:
         pass
 
+    def waiting(self) -> int:
+        return 0
+
 
 async def terminal(_call: ToolCall, /) -> Outcome:
     return RESULT

@@ -4,7 +4,8 @@
 
 What tracing adds is measured round a handler that answers at once, and set against one bare span of
 the same SDK with the same attributes; the whole governed call stands beside it. All in one run and
-interleaved, so that a busy machine disturbs all alike. Goal: at most 1.3 bare spans; off, nothing.
+interleaved, so that a busy machine disturbs all alike. Goal: at most 1.3 bare spans. Off, nothing is
+composed (a test of the assembly holds that): the same chain stands here twice, and shows the noise.
 """
 
 import os
@@ -89,6 +90,9 @@ class NoSink:
 
     async def write(self, _record: AuditRecord) -> None:
         pass
+
+    def waiting(self) -> int:
+        return 0
 
 
 DONE = Completed(ToolResult())
@@ -237,7 +241,7 @@ def main() -> None:
             "bare span, exported": bare(exporting.tracer_provider.get_tracer("bare"), ALLOWED),
             "traced answer, exported": calling(traced_answer(exporting), ALLOWED),
             "governed, no telemetry": calling(governed(), ALLOWED),
-            "governed, tracing off": calling(governed(), ALLOWED),
+            "the same once more": calling(governed(), ALLOWED),
             "governed, dropped": calling(traced(dropping), ALLOWED),
             "governed, exported": calling(traced(exporting), ALLOWED),
             "governed, with metrics": calling(metered(exporting), ALLOWED),
@@ -253,8 +257,8 @@ def main() -> None:
     for form in ("dropped", "exported"):
         ratio = (found[f"traced answer, {form}"] - found["answer"]) / found[f"bare span, {form}"]
         print(f"{form}: tracing adds {ratio:.2f} bare spans (goal: at most 1.3)")
-    off = found["governed, tracing off"] - found["governed, no telemetry"]
-    print(f"off: {off:+.2f} µs (goal: nothing measurable)")
+    noise = found["the same once more"] - found["governed, no telemetry"]
+    print(f"noise: {noise:+.2f} µs between two measurements of one chain")
 
 
 if __name__ == "__main__":

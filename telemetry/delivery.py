@@ -84,7 +84,7 @@ def undelivered(losses: Iterable[tuple[str, str]]) -> Sequence[str]:
     for what, host in losses:
         lost_at.setdefault(host, []).append(what)
     clauses = [
-        f"{' and '.join(what)} could not be delivered to {host}" for host, what in lost_at.items()
+        f"{_listed(what)} could not be delivered to {host}" for host, what in lost_at.items()
     ]
     return [f"telemetry: {', and '.join(clauses)}"] if clauses else []
 
@@ -92,3 +92,9 @@ def undelivered(losses: Iterable[tuple[str, str]]) -> Sequence[str]:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is one."""
     return f"{number} {noun if number == 1 else f'{noun}s'}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    """Return `a`, `a and b` or `a, b and c`."""
+    *others, last = items
+    return f"{', '.join(others)} and {last}" if others else last

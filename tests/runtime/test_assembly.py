@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+import seriatim.runtime.assembly
 from interceptors import AuditRecord, MemoryAuditSink
 from tests.support.executors import EXECUTORS, Reply, ask, gate_workspace, opened, reached
 
@@ -153,6 +154,27 @@ async def test_calls_pass_while_the_audit_log_is_down_where_the_settings_say_so(
 ) -> None:
     async with (
         opened(workspace(tmp_path, fail="open"), Down()) as run,
+        EXECUTORS["gateway-modern"](run, "builder") as agent,
+    ):
+        assert not (await ask(agent, "list")).is_error
+
+
+async def test_nothing_of_telemetry_is_composed_while_it_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object, **__: object) -> None:
+        raise AssertionError("telemetry is off")
+
+    for name in (
+        "TracingInterceptor",
+        "RecoveryInterceptor",
+        "MetricsInterceptor",
+        "ExecutionTimer",
+        "current_trace",
+    ):
+        monkeypatch.setattr(seriatim.runtime.assembly, name, absent)
+    async with (
+        opened(workspace(tmp_path), MemoryAuditSink()) as run,
         EXECUTORS["gateway-modern"](run, "builder") as agent,
     ):
         assert not (await ask(agent, "list")).is_error

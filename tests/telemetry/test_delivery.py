@@ -42,6 +42,9 @@ def test_one_line_says_what_is_missing_and_where() -> None:
     assert undelivered([("5 spans", "a:1"), ("the latest metrics", "a:1")]) == [
         "telemetry: 5 spans and the latest metrics could not be delivered to a:1"
     ]
+    assert undelivered([("5 spans", "a:1"), ("1 log event", "a:1"), ("the rest", "a:1")]) == [
+        "telemetry: 5 spans, 1 log event and the rest could not be delivered to a:1"
+    ]
     assert undelivered([(counted(5, "span"), "a:1"), ("the latest metrics", "b:2")]) == [
         "telemetry: 5 spans could not be delivered to a:1, "
         "and the latest metrics could not be delivered to b:2"

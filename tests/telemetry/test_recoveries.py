@@ -1,5 +1,6 @@
 """From a success to the refusal that led to it: the link, and what is counted."""
 
+import tracemalloc
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,8 @@ from interceptors import (
     Completed,
     Failed,
     Missing,
+    NotGranted,
+    NoTool,
     Outcome,
     PermissionDenied,
     Redactor,
@@ -23,7 +26,14 @@ from interceptors import (
     Withheld,
     compose,
 )
-from telemetry import KnownNames, Recoveries, RecoveryInterceptor, TracingInterceptor
+from telemetry import (
+    ExecutionTimes,
+    KnownNames,
+    MetricsInterceptor,
+    Recoveries,
+    RecoveryInterceptor,
+    TracingInterceptor,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -118,3 +128,37 @@ async def test_a_users_interceptor_can_teach_too(story: Story, metering: Any) ->
     await story.play([("c", Refused(Withheld("hours", "Later."))), ("c", DONE)])
     ((attributes, value),) = metering.points("seriatim.recoveries")
     assert (attributes["seriatim.rule.id"], value) == ("hours", 1)
+
+
+async def test_ten_thousand_names_that_nobody_knows_leave_nothing_behind(
+    metering: Any, make_call: Any
+) -> None:
+    names, times = KnownNames(["a"]), ExecutionTimes()
+    recoveries = Recoveries(names, metering.provider)
+
+    async def refuse(_call: ToolCall, /) -> Outcome:
+        return Refused(NotGranted((SkillId("a"),)))
+
+    chain = compose(
+        [
+            TracingInterceptor(Redactor()),
+            RecoveryInterceptor(recoveries),
+            MetricsInterceptor(names, times, metering.provider),
+        ],
+        refuse,
+    )
+
+    async def send(names: range) -> None:
+        for name in names:
+            await chain(make_call(f"{name:01000}", tool=NoTool()))
+
+    await send(range(100))
+    tracemalloc.start()
+    try:
+        await send(range(100, 10_100))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000, "names of 10 MB were sent"
+    recoveries.end(RunId("run-1"))
+    assert metering.points("seriatim.unrecovered") == []

@@ -3,7 +3,7 @@
 import pytest
 
 from telemetry import TelemetrySettingError
-from telemetry.settings import Exporter, Protocol, read_settings
+from telemetry.settings import REFUSAL_EVENTS, EventKind, Exporter, Protocol, read_settings
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -79,6 +79,7 @@ def test_the_host_is_shown_without_what_is_secret(
         ({"OTEL_TRACES_EXPORTER": "jaeger"}, "", "jaeger"),
         ({"OTEL_METRICS_EXPORTER": "prometheus"}, "", "OTEL_METRICS_EXPORTER"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, "", "http/json"),
+        ({REFUSAL_EVENTS: "both"}, "", REFUSAL_EVENTS),
         ({}, "ftp://c", "--otlp"),
         ({}, "http://", "--otlp"),
         ({}, "http://[broken", "--otlp"),
@@ -100,12 +101,36 @@ def test_contents_are_shown_only_on_request(value: str, capture: bool) -> None:
     assert read_settings(environ).capture is capture
 
 
-def test_refusals_leave_as_log_events_only_when_asked_to() -> None:
-    otlp = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
-    assert read_settings(otlp).logs.exporters == ()
-    assert read_settings(otlp | {"SERIATIM_REFUSAL_EVENTS": "span"}).logs.exporters == ()
-    assert read_settings(otlp | {"SERIATIM_REFUSAL_EVENTS": "log"}).logs.exporters == (
-        Exporter.OTLP,
-    )
-    with pytest.raises(TelemetrySettingError, match="SERIATIM_REFUSAL_EVENTS"):
-        read_settings({"SERIATIM_REFUSAL_EVENTS": "both"})
+@pytest.mark.parametrize(
+    ("chosen", "kind"),
+    [
+        ({}, EventKind.SPAN),
+        ({REFUSAL_EVENTS: "span"}, EventKind.SPAN),
+        ({REFUSAL_EVENTS: "log"}, EventKind.LOG),
+        ({REFUSAL_EVENTS: " LOG "}, EventKind.LOG),
+    ],
+)
+def test_refusals_leave_as_log_events_only_when_asked_to(
+    chosen: dict[str, str], kind: EventKind
+) -> None:
+    settings = read_settings({ENDPOINT: "http://127.0.0.1:4318", **chosen})
+    assert settings.refusals is kind
+    assert settings.logs.exporters == ((Exporter.OTLP,) if kind is EventKind.LOG else ())
+
+
+@pytest.mark.parametrize(
+    ("environ", "logs"),
+    [
+        ({"OTEL_LOGS_EXPORTER": "console"}, (Exporter.CONSOLE,)),
+        ({"OTEL_LOGS_EXPORTER": "none", ENDPOINT: "http://c"}, ()),
+        ({"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://c"}, (Exporter.OTLP,)),
+        ({"OTEL_SDK_DISABLED": "true", ENDPOINT: "http://c"}, ()),
+        ({}, ()),
+    ],
+)
+def test_log_events_follow_the_variables_of_logs(
+    environ: dict[str, str], logs: tuple[Exporter, ...]
+) -> None:
+    settings = read_settings({**environ, REFUSAL_EVENTS: "log"})
+    assert settings.logs.exporters == logs
+    assert settings.wanted is bool(logs)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import metrics, trace
+from opentelemetry.proto.logs.v1.logs_pb2 import SEVERITY_NUMBER_INFO
 
 from interceptors import (
     Completed,
@@ -132,7 +133,63 @@ async def test_one_switch_sends_the_same_event_as_a_log_event_and_not_on_the_spa
     decision = "seriatim.decision.id"  # two calls, two decisions
     assert sent.pop(decision) != shown.pop(decision)
     assert sent == shown
+    assert record.severity_text == "" and record.severity_number == SEVERITY_NUMBER_INFO
+    assert without.start_time_unix_nano <= record.time_unix_nano <= without.end_time_unix_nano
     assert said == []
+
+
+@pytest.mark.anyio
+async def test_log_events_go_where_their_own_variables_say_even_without_spans(
+    receiver: Any, make_call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {
+        "SERIATIM_REFUSAL_EVENTS": "log",
+        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": f"{receiver.endpoint}/v1/logs",
+        "OTEL_EXPORTER_OTLP_LOGS_HEADERS": "x-tenant=acme",
+    }
+    for key, value in environ.items():
+        monkeypatch.setenv(key, value)
+    telemetry, said = started(environ)
+    await play(telemetry, make_call, [("c", UNMET), ("a", DONE)])
+    telemetry.close()
+    (record,) = receiver.events()
+    assert record.event_name == "seriatim.refusal"
+    assert receiver.headers[0]["x-tenant"] == "acme"
+    assert (receiver.traces, receiver.metrics) == ([], [])
+    assert said == []
+
+
+@pytest.mark.anyio
+async def test_a_log_event_stays_on_the_span_where_logs_are_not_exported(
+    receiver: Any, make_call: Any
+) -> None:
+    telemetry, _ = started(
+        {"SERIATIM_REFUSAL_EVENTS": "log", "OTEL_LOGS_EXPORTER": "none"}, receiver.endpoint
+    )
+    await play(telemetry, make_call, [("c", UNMET)])
+    telemetry.close()
+    ((event,),) = (span.events for span in receiver.spans())
+    assert event.name == "seriatim.refusal"
+    assert receiver.logs == []
+
+
+@pytest.mark.anyio
+async def test_every_signal_can_be_shown_and_sent_and_is_counted_once(
+    make_call: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    environ = {f"OTEL_{signal}_EXPORTER": "otlp,console" for signal in ("TRACES", "LOGS")}
+    with answering(404, after=0) as endpoint:
+        telemetry, said = started(
+            {**environ, "SERIATIM_REFUSAL_EVENTS": "log", "OTEL_METRICS_EXPORTER": "none"}, endpoint
+        )
+        await play(telemetry, make_call, [("c", UNMET)])
+        telemetry.close()
+    (line,) = said
+    assert line.startswith("telemetry: 1 span and 1 log event could not be delivered to")
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert '"event_name": "seriatim.refusal"' in err
+    assert '"name": "execute_tool c"' in err
 
 
 @pytest.mark.anyio
@@ -181,18 +238,21 @@ def test_a_second_close_does_nothing() -> None:
     assert len(said) == count
 
 
+@pytest.mark.parametrize("variable", ["OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BLRP_MAX_QUEUE_SIZE"])
 def test_a_variable_that_the_sdk_does_not_take_is_an_error_that_says_so(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
+    monkeypatch.setenv(variable, "10")
     with pytest.raises(TelemetrySettingError, match="max_export_batch_size"):
-        started({}, "http://127.0.0.1:1")
+        started({"SERIATIM_REFUSAL_EVENTS": "log"}, "http://127.0.0.1:1")
 
 
 def test_grpc_without_its_package_is_an_error_that_names_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", None)
+    for module in ("trace_exporter", "metric_exporter", "_log_exporter"):
+        name = f"opentelemetry.exporter.otlp.proto.grpc.{module}"
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(TelemetrySettingError) as caught:
         started({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http://127.0.0.1:1")
     assert "seriatim[otlp-grpc]" in caught.value.hint
@@ -212,14 +272,17 @@ def test_with_nothing_set_nothing_is_started() -> None:
 SCRIPT = """
 import os, sys, time
 from opentelemetry import metrics, trace
+from opentelemetry.proto.logs.v1.logs_pb2 import SEVERITY_NUMBER_INFO
 from telemetry import start_telemetry
-with start_telemetry(os.environ):
+with start_telemetry(os.environ) as telemetry:
     tracer = trace.get_tracer("test")
     metrics.get_meter("test").create_counter("count").add(1)
     slowest = 0.0
     for _ in range(int(sys.argv[1])):
         started = time.perf_counter()
-        tracer.start_span("span").end()
+        span = tracer.start_span("span")
+        telemetry.event_form(span, "event", {"of": "the span"})
+        span.end()
         slowest = max(slowest, time.perf_counter() - started)
     print(slowest, time.time(), flush=True)
 """
@@ -298,6 +361,22 @@ def test_a_dead_backend_holds_the_exit_for_two_seconds_at_most(
     )
 
 
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+@pytest.mark.parametrize("backend", [refused_port, black_hole], ids=["refused", "black-hole"])
+def test_log_events_hold_the_exit_no_longer_and_are_counted_too(
+    backend: Any, protocol: str
+) -> None:
+    as_logs = {"SERIATIM_REFUSAL_EVENTS": "log", "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
+    with backend() as endpoint:
+        seconds, said = exit_of(endpoint, 3000, **as_logs)
+        host = endpoint.removeprefix("http://")
+    assert seconds < PROMISED + SLACK
+    assert said == (
+        "telemetry: 3000 spans, 3000 log events and the latest metrics "
+        f"could not be delivered to {host}\n"
+    )
+
+
 def test_a_backend_slower_than_the_exit_is_given_up() -> None:
     with answering(200, after=30) as endpoint:
         seconds, said = exit_of(endpoint)
@@ -339,3 +418,27 @@ def test_global_providers_that_somebody_has_set_are_used() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (ran.stdout, ran.stderr) == ("True True\n", "")
+
+
+def test_log_events_go_to_the_global_logger_provider_that_somebody_has_set() -> None:
+    script = (
+        "from opentelemetry import _logs, trace\n"
+        "from opentelemetry.sdk._logs import LoggerProvider\n"
+        "from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter\n"
+        "from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor\n"
+        "from opentelemetry.sdk.trace import TracerProvider\n"
+        "theirs = LoggerProvider()\n"
+        "kept = InMemoryLogRecordExporter()\n"
+        "theirs.add_log_record_processor(SimpleLogRecordProcessor(kept))\n"
+        "_logs.set_logger_provider(theirs)\n"
+        "trace.set_tracer_provider(TracerProvider())\n"
+        "from telemetry import start_telemetry\n"
+        "with start_telemetry({'SERIATIM_REFUSAL_EVENTS': 'log'}) as ours:\n"
+        "    span = ours.tracer_provider.get_tracer('test').start_span('a')\n"
+        "    ours.event_form(span, 'seriatim.refusal', {})\n"
+        "(kept,) = kept.get_finished_logs()\n"
+        "sent = kept.log_record\n"
+        "print(sent.event_name, sent.span_id == span.context.span_id, span.events)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("seriatim.refusal True ()\n", "")
