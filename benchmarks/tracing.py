@@ -4,8 +4,8 @@
 
 What tracing adds is measured round a handler that answers at once, and set against one bare span of
 the same SDK with the same attributes; the whole governed call stands beside it. All in one run and
-interleaved, so that a busy machine disturbs all alike. Goal: at most 1.3 bare spans. Off, nothing is
-composed (a test of the assembly holds that): the same chain stands here twice, and shows the noise.
+interleaved, so that a busy machine disturbs all alike. Goal: at most 1.3 bare spans. Off, nothing
+is composed (a test of the assembly holds that): one chain stands here twice, and shows the noise.
 """
 
 import os
