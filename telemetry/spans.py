@@ -53,6 +53,19 @@ class RunSpans:
         ) as span:
             yield span
 
+    @contextmanager
+    def turn(self, request: Span) -> Iterator[None]:
+        """Make a model request, whose span has ended, the parent of the calls that it led to."""
+        if not request.get_span_context().is_valid:
+            yield
+            return
+        parent = NonRecordingSpan(request.get_span_context())
+        token = context.attach(trace.set_span_in_context(parent))
+        try:
+            yield
+        finally:
+            context.detach(token)
+
     def registration(self, scope: Scope) -> Context:
         """Return the context of a short root span, ended already, that parents the scope's calls.
 

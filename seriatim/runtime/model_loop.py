@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, final
 
 import mcp_types
+from opentelemetry.trace import Span
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import (
     ModelMessage,
@@ -153,19 +154,20 @@ class Conversation:
         with self._run.spans.agent(self._scope, self._run.topology.name):
             while True:
                 last = self._run.allowance.exceeded
-                response = await self._request(last=last)
+                response, span = await self._request(last=last)
                 text = response.text or ""
                 if text:
                     self._tell(AgentSaid(self._agent.id, text))
                 calls = list(distinct(response.tool_calls, self._call_ids))
                 if calls:
-                    results = await self._executor.take(calls)
+                    with self._run.spans.turn(span):
+                        results = await self._executor.take(calls)
                     self._messages.append(ModelRequest(parts=results))
                 if last or not calls:
                     return text
 
-    async def _request(self, *, last: bool) -> ModelResponse:
-        """Send the conversation to the model, and add what it answers."""
+    async def _request(self, *, last: bool) -> tuple[ModelResponse, Span]:
+        """Send the conversation to the model, add what it answers, and return it with its span."""
         settings = ModelSettings(**self._chosen.settings)
         if last:
             # Not an empty list of tools: some providers take no conversation about tools without.
@@ -192,7 +194,7 @@ class Conversation:
                 finish_reasons=[response.finish_reason] if response.finish_reason else [],
             )
         self._messages.append(response)
-        return response
+        return response, span
 
 
 def _definition(tool: mcp_types.Tool) -> ToolDefinition:

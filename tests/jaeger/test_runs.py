@@ -124,21 +124,24 @@ def test_the_trace_of_a_run_reads_like_its_story(runs: dict[str, Seen]) -> None:
     get = ["execute_tool get", ["MCP send tools/call get_convention"]]
     refused = "execute_tool get"
     asked = "chat scripted"
-    bob = ["invoke_agent bob", [get, list_, *[asked] * 3, refused]]
-    ann = [get, list_, bob, *[asked] * 5, refused, "execute_tool nope"]
+    bob = ["invoke_agent bob", [[asked, [get]], [asked, [list_, refused]], asked]]
+    ann = [
+        *([asked, [refused]], [asked, [get]], [asked, [list_]]),
+        *([asked, [bob, "execute_tool nope"]], asked),
+    ]
     assert runs["learning"].trace.tree() == [["invoke_agent ann", ann]]
 
 
-def test_the_agents_calls_stand_in_their_order(runs: dict[str, Seen]) -> None:
+def test_the_turns_stand_in_their_order(runs: dict[str, Seen]) -> None:
     trace = runs["learning"].trace
     [ann] = trace.named("invoke_agent ann")
-    below = [span.name for span in trace.below(ann)]
-    assert below[:6] == [
-        *("chat scripted", "execute_tool get"),
-        *("chat scripted", "execute_tool list"),
-        *("chat scripted", "execute_tool get"),
+    requests = trace.below(ann)
+    assert [span.name for span in requests] == ["chat scripted"] * 5
+    assert [[call.name for call in trace.below(request)] for request in requests[:3]] == [
+        ["execute_tool get"],
+        ["execute_tool list"],
+        ["execute_tool get"],
     ]
-    assert below[6] == below[9] == "chat scripted"
 
 
 def test_a_run_is_one_trace(jaeger: Jaeger, runs: dict[str, Seen]) -> None:

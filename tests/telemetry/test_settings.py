@@ -131,6 +131,10 @@ def test_refusals_leave_as_log_events_only_when_asked_to(
 def test_log_events_follow_the_variables_of_logs(
     environ: dict[str, str], logs: tuple[Exporter, ...]
 ) -> None:
-    settings = read_settings({**environ, REFUSAL_EVENTS: "log"})
-    assert settings.logs.exporters == logs
-    assert settings.wanted is bool(logs)
+    assert read_settings({**environ, REFUSAL_EVENTS: "log"}).logs.exporters == logs
+
+
+def test_log_events_alone_are_wanted_too() -> None:
+    environ = {"OTEL_LOGS_EXPORTER": "otlp"}
+    assert not read_settings(environ).wanted
+    assert read_settings({**environ, REFUSAL_EVENTS: "log"}).wanted

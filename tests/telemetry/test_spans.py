@@ -6,7 +6,13 @@ import anyio
 import pytest
 from opentelemetry import baggage, context, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    NoOpTracerProvider,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+)
 
 from interceptors import AgentId, RunId, Scope
 from telemetry import RunSpans, caller_context, current_trace, record_response
@@ -30,7 +36,7 @@ async def test_a_run_reads_like_a_story(spans: RunSpans, tracing: Any) -> None:
             record_response(
                 request, model="gpt-x-1", input_tokens=5, output_tokens=7, finish_reasons=["stop"]
             )
-        with spans.agent(CHILD, "team"):
+        with spans.turn(request), spans.agent(CHILD, "team"):
             pass
     chat, child, root = tracing.spans
     assert [span.name for span in (root, chat, child)] == [
@@ -38,7 +44,8 @@ async def test_a_run_reads_like_a_story(spans: RunSpans, tracing: Any) -> None:
         "chat gpt-x",
         "invoke_agent bob",
     ]
-    assert chat.parent.span_id == child.parent.span_id == root.context.span_id
+    assert chat.parent.span_id == root.context.span_id
+    assert child.parent.span_id == chat.context.span_id
     assert (root.kind, chat.kind) == (SpanKind.INTERNAL, SpanKind.CLIENT)
     assert dict(chat.attributes) == {
         "gen_ai.operation.name": "chat",
@@ -129,3 +136,16 @@ async def test_headers_serve_where_the_meta_says_nothing() -> None:
     headers = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
     found = caller_context({}, caller_context(headers, Context()))
     assert trace.get_current_span(found).get_span_context().is_remote
+
+
+async def test_without_telemetry_a_turn_stays_in_the_callers_trace() -> None:
+    spans = RunSpans(NoOpTracerProvider())
+    here = trace.set_span_in_context(NonRecordingSpan(SpanContext(1, 2, is_remote=False)))
+    token = context.attach(here)
+    try:
+        with spans.model_request(SCOPE, "openai", "gpt-x") as request:
+            pass
+        with spans.turn(request):
+            assert trace.get_current_span().get_span_context().trace_id == 1
+    finally:
+        context.detach(token)
