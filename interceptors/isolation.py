@@ -53,7 +53,9 @@ class IsolatedInterceptor:
                 outcome: object = await self._interceptor(own, passage)
                 return passage.refusal or passage.checked(outcome)
             problem = f"it took longer than {self._limit:g} seconds"
-        except Exception as error:  # noqa: BLE001  a user's interceptor may raise anything
+        except (anyio.get_cancelled_exc_class(), GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  a user's may raise anything, and end no gateway
             problem = f"it raised {clause(error, self._redactor.text)}"
         finally:
             passage.closed = True

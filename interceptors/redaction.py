@@ -16,6 +16,8 @@ INPUT_BYTES: Final = 8 * 1024
 PREVIEW_BYTES: Final = 2 * 1024
 SHORTEST_SECRET: Final = 8
 """Characters below which a value from the environment is too common a text to be blotted out."""
+LONGEST_SEARCHED: Final = 8 * PREVIEW_BYTES
+"""Characters of one text that are searched for secrets; what is shown is shorter."""
 DEEPEST: Final = 64
 """Levels of nesting that are shown."""
 
@@ -23,7 +25,7 @@ _VALUE: Final = (
     r"""(?!\\*["']?\[redacted\])(?:"""
     r""""(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)"""  # in quotes, or cut off within them
     r"""|'[^']*(?:'|\Z)"""
-    r"""|(?P<quote>\\+["'])(?:(?!(?P=quote)).)*(?:(?P=quote)|\Z)"""  # in JSON within a JSON text
+    r"""|(?P<quote>\\{1,64}["'])(?:(?!(?P=quote)).)*(?:(?P=quote)|\Z)"""  # JSON in JSON
     r"""|[\[{].*"""  # its end is not to be found without a parser: the rest of the text goes
     r"""|(?:(?:basic|bearer|digest|token)\s+)?[^\s,;&"'}\\]+)"""
 )
@@ -126,7 +128,15 @@ class Redactor:
             case list() | tuple():
                 return [self._value(item, names, depth + 1) for item in value]
             case _:
-                return self._text(str(value), names, depth)
+                return self._shown(str(value), names, depth)
+
+    def _shown(self, text: str, names: frozenset[str], depth: int) -> str:
+        """Return a text without secrets; of a long one, more than is ever shown."""
+        if len(text) <= LONGEST_SEARCHED:
+            return self._text(text, names, depth)
+        shown = self._text(text[:LONGEST_SEARCHED], names, depth)
+        # The end may hold the first half of a secret.
+        return shown[: max(0, len(shown) - self._longest)] + "…"
 
 
 def _forms(secret: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import anyio
 
@@ -33,12 +33,16 @@ class Interrupted:
 Ended: TypeAlias = Done[_Result] | Interrupted
 
 
+ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, the request to end, and the terminal that is closed."""
+
+
 async def until_signalled(work: Callable[[], Awaitable[_Result]]) -> Ended[_Result]:
-    """Do the work, and cancel it on SIGINT or SIGTERM; further signals do not hurry it."""
+    """Do the work, and cancel it on SIGINT, SIGTERM or SIGHUP; further signals do not hurry it."""
     results: list[_Result] = []
     errors: list[Exception] = []
     received: list[signal.Signals] = []
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with anyio.open_signal_receiver(*ENDINGS) as signals:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, assert_never, final
 
 import anyio
+import anyio.lowlevel
 
 from interceptors import (
     UNKNOWN_TO_ALL,
@@ -214,6 +215,8 @@ async def _attempt(agent: GovernedAgent, handler: Handler, call: ToolCall) -> Ou
     attempt = Attempt.UNSUCCESSFUL
     try:
         outcome = await handler(call)
+        # Given up in the last moment: its result will not be seen.
+        await anyio.lowlevel.checkpoint_if_cancelled()
         attempt = _attempt_of(outcome)
     finally:
         # Shielded: a cancelled call must not stay on the books as running.

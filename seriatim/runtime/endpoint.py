@@ -15,6 +15,9 @@ from seriatim.topology.models import HttpTransport
 CONNECTING: Final = 10.0
 """Seconds to reach the endpoint; how long an answer may take is for whoever makes the call."""
 
+LARGEST_EVENT: Final = 256 * 1024 * 1024
+"""Bytes of one event of a stream, as many as a line of a server over stdio may have."""
+
 UNREACHED: Final = {"seriatim": "unreached"}
 """The `data` of an error that stands for a fault below MCP."""
 
@@ -35,7 +38,9 @@ class Endpoint:
                 headers=dict(self._transport.headers),
                 timeout=httpx2.Timeout(CONNECTING, read=None),
             ) as client,
-            streamable_http_client(self._transport.endpoint, http_client=client) as streams,
+            streamable_http_client(
+                self._transport.endpoint, http_client=client, max_sse_event_size=LARGEST_EVENT
+            ) as streams,
         ):
             yield streams
 

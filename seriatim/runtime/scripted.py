@@ -67,18 +67,17 @@ class _Part:
         """Return the next turn; the empty text once there is none."""
         if not self._has_turns:
             raise ScriptPlayError(f"the script has no turns for agent `{self._agent}`")
-        if not self._turns:
-            return ModelResponse(parts=[TextPart("")])
-        match self._turns.popleft():
-            case Say(text):
-                return ModelResponse(parts=[TextPart(text)])
-            case Calls(calls):
-                return ModelResponse(parts=[self._part(call) for call in calls])
-            case Retry(arguments):
-                self._turns.extendleft(reversed(self._remedied(messages, arguments)))
-                return await self.play(messages, _info)
-            case turn:
-                assert_never(turn)
+        while self._turns:
+            match self._turns.popleft():
+                case Say(text):
+                    return ModelResponse(parts=[TextPart(text)])
+                case Calls(calls):
+                    return ModelResponse(parts=[self._part(call) for call in calls])
+                case Retry(arguments):
+                    self._turns.extendleft(reversed(self._remedied(messages, arguments)))
+                case turn:
+                    assert_never(turn)
+        return ModelResponse(parts=[TextPart("")])
 
     def _remedied(
         self, messages: Sequence[ModelMessage], arguments: Mapping[str, JsonObject]

@@ -286,6 +286,20 @@ async def test_a_secret_that_an_exception_is_cut_at_is_not_shown_in_half() -> No
     assert "supersecret" not in str(await isolated(make_call(), NEVER))
 
 
+class Panic(BaseException):
+    """What a library in another language may raise."""
+
+
+async def test_what_is_no_exception_but_for_cancellation_is_a_fault_too() -> None:
+    async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
+        raise Panic("out of memory")
+
+    outcome = await outcome_of(user, NEVER)
+    assert outcome == Refused(
+        GateUnavailable("interceptor mine failed: it raised Panic: out of memory")
+    )
+
+
 async def test_broken_arguments_pass_through_it() -> None:
     async def user(call: ToolCall, proceed: Handler) -> Outcome:
         return await proceed(call)

@@ -245,3 +245,9 @@ def test_storable_text_can_be_encoded_and_holds_no_nul(text: str) -> None:
     stored.encode()
     assert "\0" not in stored
     assert storable(stored) == stored
+
+
+def test_a_hostile_text_is_searched_in_no_time_and_huge_ones_in_part() -> None:
+    hostile = "pass=" + "\\" * 200_000 + '"' + ("\\" * 199_999 + "x") * 4
+    shown = Redactor(["supersecretvalue"]).inputs({"q": hostile, "r": "supersecretvalue" * 9000})
+    assert "supersecret" not in str(shown)

@@ -242,6 +242,18 @@ async def test_a_call_that_is_cancelled_by_itself_has_an_outcome_all_the_same() 
     assert outcomes == [Failed(Cancelled()), Completed(ToolResult())]
 
 
+async def test_a_result_that_comes_after_the_cancellation_does_not_satisfy() -> None:
+    async def terminal(_call: ToolCall, /) -> Outcome:
+        tasks.cancel_scope.cancel()
+        return Completed(ToolResult())
+
+    ledger = MemoryLedger()
+    agent = governed(cast(Tools, terminal), ledger)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(governed_mcp_call, agent, turn("a"))
+    assert await ledger.standing(agent.scope, [SkillId("a")]) == {"a": SkillState.UNSUCCESSFUL}
+
+
 async def test_fixed_arguments_win_over_the_agents() -> None:
     seen: list[object] = []
 
