@@ -77,7 +77,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 # Asked again under the lock: another process may have made it meanwhile.
-                if not is_made(connection, path):
+                if not _is_made(connection, path):
                     for statement in _CREATE:
                         connection.execute(statement)
         _log_ahead(connection)
@@ -93,6 +93,13 @@ def is_made(connection: sqlite3.Connection, path: Path) -> bool:
     Raises:
         AuditStoreError: when it holds anything else.
     """
+    with connection:
+        # One view of the file: another process may make the log between two looks at it.
+        connection.execute("BEGIN")
+        return _is_made(connection, path)
+
+
+def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

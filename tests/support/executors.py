@@ -1,10 +1,11 @@
 """Both executors behind one face, so that each behaviour of the gate is one test run on both."""
 
 import json
+import math
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,7 +17,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.settings import ModelSettings
 
-from interceptors import AgentId, AuditSink, RunId
+from interceptors import AgentId, AuditSink, CallId, Handler, Outcome, RunId, ToolCall
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.gateway import gateway_for_process
 from seriatim.runtime.model_loop import run_topology
@@ -106,7 +107,7 @@ async def by_model(run: Run, agent: str) -> AsyncIterator[Executor]:
     chosen = ChosenModel("test", FunctionModel(model), ModelSettings(), frozenset())
     root = run.topology.agents[AgentId(agent)]
     topology = type(run.topology)(run.topology.name, root, run.topology.agents)
-    alone = type(run)(**{**_fields(run), "topology": topology})
+    alone = replace(run, topology=topology)
     async with anyio.create_task_group() as tasks:
         models = dict.fromkeys(run.topology.agents, chosen)
         tasks.start_soon(run_topology, alone, models, "go", lambda _event: None)
@@ -117,11 +118,32 @@ async def by_model(run: Run, agent: str) -> AsyncIterator[Executor]:
             model.close()
 
 
+class Arrivals:
+    """Watches the calls of an agent come in, each after the ledger has noted it."""
+
+    def __init__(self) -> None:
+        self._arrived, self._waiting = anyio.create_memory_object_stream[CallId](math.inf)
+
+    async def __call__(self, call: ToolCall, proceed: Handler, /) -> Outcome:
+        self._arrived.send_nowait(call.id)
+        return await proceed(call)
+
+    async def wait(self) -> None:
+        """Wait for the next call to come in."""
+        with anyio.fail_after(30):
+            await self._waiting.receive()
+
+    def close(self) -> None:
+        self._arrived.close()
+        self._waiting.close()
+
+
 class ClientByHand:
     """A real MCP client of the gateway; the calls of a turn are requests under way together."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, arrivals: Arrivals) -> None:
         self._client = client
+        self._arrivals = arrivals
 
     async def turn(self, *calls: tuple[str, Mapping[str, Any]]) -> list[Reply]:
         replies: dict[int, Reply] = {}
@@ -133,8 +155,8 @@ class ClientByHand:
         async with anyio.create_task_group() as tasks:
             for index, (name, arguments) in enumerate(calls):
                 tasks.start_soon(call, index, name, arguments)
-                # So that the requests leave in the order of the calls.
-                await anyio.wait_all_tasks_blocked()
+                # So that the requests are judged in the order of the calls.
+                await self._arrivals.wait()
         return [replies[index] for index in range(len(calls))]
 
 
@@ -146,9 +168,15 @@ def _text_of(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def _by_client(run: Run, agent: str, era: str) -> AsyncIterator[Executor]:
-    gateway = gateway_for_process(registration(run, AgentId(agent)))
+    arrivals = Arrivals()
+    observers = replace(run.observers, watches=(*run.observers.watches, arrivals))
+    watched = replace(run, observers=observers)
+    gateway = gateway_for_process(registration(watched, AgentId(agent)))
     async with Client(gateway, mode=era) as client:
-        yield ClientByHand(client)
+        try:
+            yield ClientByHand(client, arrivals)
+        finally:
+            arrivals.close()
 
 
 def by_modern_client(run: Run, agent: str) -> AbstractAsyncContextManager[Executor]:
@@ -166,10 +194,6 @@ EXECUTORS: Final = {
     "gateway-modern": by_modern_client,
     "gateway-legacy": by_legacy_client,
 }
-
-
-def _fields(run: Run) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in type(run).__dataclass_fields__}
 
 
 def gate_workspace(
