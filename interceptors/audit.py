@@ -1,5 +1,6 @@
 """Audit: exactly one row a call, committed before the outcome is returned."""
 
+import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ from interceptors.outcomes import (
 )
 from interceptors.records import AuditRecord, AuditSink, EventType
 from interceptors.redaction import PREVIEW_BYTES, Redactor, cut, storable
-from interceptors.texts import text_of
+from interceptors.texts import clause, text_of
 
 UNAVAILABLE: Final = "audit log unavailable"
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ class AuditInterceptor:
         try:
             with anyio.fail_after(self._limit):
                 await self._sink.ready()
-        except Exception:  # noqa: BLE001  any fault of the sink means that it is not ready
+        except Exception as error:  # noqa: BLE001  any fault of the sink means that it is not ready
+            _log.error("the audit log is not available: %s", clause(error, self._redactor.text))
             if not self._fail_open:
                 return Refused(GateUnavailable(UNAVAILABLE))
         return await proceed(call)
@@ -111,7 +115,12 @@ class AuditInterceptor:
         try:
             with anyio.fail_after(self._limit):
                 await self._sink.write(record)
-        except Exception:  # noqa: BLE001  whatever went wrong, there is no row
+        except Exception as error:  # noqa: BLE001  whatever went wrong, there is no row
+            _log.error(
+                "call %s has no row in the audit log: %s",
+                record.decision_id,
+                clause(error, self._redactor.text),
+            )
             return False
         return True
 

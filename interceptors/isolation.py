@@ -51,10 +51,15 @@ class IsolatedInterceptor:
                 # A copy of the arguments: what it changes in place is not what was issued.
                 own = replace(call, arguments=_copied(call.arguments))
                 outcome: object = await self._interceptor(own, passage)
-                return passage.refusal or passage.checked(outcome)
+                if passage.refusal:
+                    return passage.refusal
+                if not passage.overdue:
+                    return passage.checked(outcome)
             problem = f"it took longer than {self._limit:g} seconds"
         except (anyio.get_cancelled_exc_class(), GeneratorExit):
             raise
+        except _OverdueError:
+            problem = f"it took longer than {self._limit:g} seconds"
         except BaseException as error:  # noqa: BLE001  a user's may raise anything, and end no gateway
             problem = f"it raised {clause(error, self._redactor.text)}"
         finally:
@@ -70,6 +75,10 @@ def _copied(arguments: JsonObject | BrokenArguments) -> JsonObject | BrokenArgum
     return arguments if isinstance(arguments, BrokenArguments) else deepcopy(dict(arguments))
 
 
+class _OverdueError(Exception):
+    """An interceptor would go on after its time, which it had shielded itself against."""
+
+
 class _Passage:
     """The `proceed` that one user's interceptor is given for one call."""
 
@@ -83,11 +92,18 @@ class _Passage:
         self.refusal: Refused | None = None
         self._under_way = False
 
+    @property
+    def overdue(self) -> bool:
+        """Whether the interceptor's own time is over, even if it has held off its end."""
+        return anyio.current_time() > self.own_time.deadline
+
     async def __call__(self, call: ToolCall, /) -> Outcome:
         if self.proceeded or self.closed:
             raise RuntimeError("an interceptor may proceed once, and before it returns")
         if replace(call, arguments=self._call.arguments) != self._call:
             raise ValueError("an interceptor may change the arguments of a call, and nothing else")
+        if self.overdue:
+            raise _OverdueError
         self.proceeded = self._under_way = True
         remaining = self.own_time.deadline - anyio.current_time()
         self.own_time.deadline = float("inf")

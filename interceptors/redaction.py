@@ -64,10 +64,10 @@ class Redactor:
             return {"truncated": "…"}
         if len(text.encode()) <= INPUT_BYTES:
             return shown if isinstance(shown, Mapping) else {}
-        room = INPUT_BYTES - 64
-        if len(json.dumps(cut(text, room), ensure_ascii=False).encode()) > room:
-            # Quoting the JSON once more at most doubles it: it holds no control characters.
-            room //= 2
+        room = most = INPUT_BYTES - 64
+        # Quoting the JSON once more at most doubles it: it holds no control characters.
+        while (excess := len(json.dumps(cut(text, room), ensure_ascii=False).encode()) - most) > 0:
+            room -= (excess + 1) // 2
         return {"truncated": cut(text, room), "characters": len(text)}
 
     def preview(self, text: str, names: Collection[str] = ()) -> str:

@@ -70,7 +70,7 @@ def chosen_topology(workspace: Workspace, name: str) -> Topology:
     if len(known) > 1:
         stop(
             "the workspace has several topologies",
-            hint=f"choose one with `--topology`: {listing(known)}",
+            hint=f"choose one with `--topology`: {', '.join(f'`{each}`' for each in known)}",
             code=WRONG_USAGE,
         )
     return next(iter(known.values()))

@@ -4,13 +4,12 @@ Needs no topology that is right, or even readable.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from seriatim.cli.lines import escaped
-from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.cli.voice import FAILED, WRONG_USAGE, for_a_reader, say, stop
 from seriatim.stores.audit_log import AuditReader
 from seriatim.stores.errors import AuditStoreError, NoAuditLogError, UnknownPlaceError
 from seriatim.stores.places import chosen_place
@@ -34,10 +33,8 @@ def log_of(path: Path, audit: str) -> Iterator[Path]:
             code=WRONG_USAGE,
         )
     try:
-        yield _place(path, audit)
-    except BrokenPipeError:
-        # What is buffered must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with for_a_reader():
+            yield _place(path, audit)
     except NoAuditLogError as error:
         stop(
             error.message,

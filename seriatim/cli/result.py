@@ -64,8 +64,10 @@ def print_result(result: Result, format_: Format) -> None:
 def summary(result: Result) -> str:
     """Return in one clause how much was called, refused and recovered from."""
     agents = result.agents.values()
+    delegations = sum(agent.delegations for agent in agents)
     counted = (
         _counted(sum(agent.calls for agent in agents), "call", "calls"),
+        *([_counted(delegations, "delegation", "delegations")] if delegations else []),
         _counted(sum(agent.refusals for agent in agents), "refusal", "refusals"),
         _counted(sum(agent.recoveries for agent in agents), "recovery", "recoveries"),
     )

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -25,12 +26,13 @@ from seriatim.cli.progress import Progress
 from seriatim.cli.result import Result, exit_code, print_result, summary
 from seriatim.cli.signals import Done, Interrupted
 from seriatim.cli.starting import Plan, carry_out, started
-from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, say, stop
+from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, for_a_reader, say, stop
 from seriatim.runtime.events import Event, Tally
 from seriatim.runtime.model_loop import run_topology
 from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
 from seriatim.runtime.script import ScriptError, read_script
 from seriatim.runtime.scripted import scripted_model
+from seriatim.runtime.stdio import claimed_stdout
 from seriatim.stores.errors import AuditStoreError
 from seriatim.stores.places import SqlitePlace, has_run
 from seriatim.topology import Topology, Workspace, as_text
@@ -116,12 +118,14 @@ def run(
     calls = max_calls or workspace.settings.max_calls or DEFAULT_CALLS
     plan = Plan(id_, workspace, chosen, tuple(chosen.agents), place, calls)
     expect_variables(workspace, chosen, plan.agents)
-    with telemetry_for(otlp) as telemetry:
+    # Whatever prints meanwhile, an interceptor perhaps: stdout is for the result alone.
+    with claimed_stdout(), telemetry_for(otlp) as telemetry:
         ended = carry_out(partial(_play, plan, played_by, task, telemetry))
     match ended:
         case Done(result):
-            print_result(result, format_)
-            say(f"{summary(result)}; `seriatim logs {path} --run {plan.run}` shows them")
+            with for_a_reader():
+                print_result(result, format_)
+            say(summary(result) + _where_shown(result, path, audit))
             raise typer.Exit(exit_code(result.ending))
         case Interrupted(code):
             say(f"run {plan.run} was interrupted; its calls are in the audit log")
@@ -145,6 +149,15 @@ async def _play(
 
         ending = await run_topology(run, models, task, tell)
     return Result(plan.run, ending, tally.agents)
+
+
+def _where_shown(result: Result, path: Path, audit: str) -> str:
+    """Return, as the end of a sentence, the command that shows the rows of a run that has any."""
+    if not any(count.calls or count.delegations for count in result.agents.values()):
+        return ""
+    place = ["--audit", audit] if audit else []
+    command = shlex.join(["seriatim", "logs", str(path), "--run", result.run, *place])
+    return f"; `{command}` shows them"
 
 
 def _task(text: str) -> str:
@@ -178,7 +191,8 @@ def _new_place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
 
 
 def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
-    if not file.is_file():
+    # A pipe will do, such as a shell's `<(...)`.
+    if not file.exists() or file.is_dir():
         stop(
             f"there is no file `{escaped(str(file))}`",
             hint="give a script, or leave `--script` out to run with models",

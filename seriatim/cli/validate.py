@@ -7,7 +7,7 @@ from typing import Annotated, assert_never
 import typer
 
 from seriatim.cli.paint import paint_for
-from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, say, stop
+from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, for_a_reader, say, stop
 from seriatim.topology import (
     Broken,
     NothingToValidateError,
@@ -42,15 +42,16 @@ def validate(
         loaded = load(path)
     except NothingToValidateError as error:
         stop(str(error), hint=error.hint, code=WRONG_USAGE)
-    match format_:
-        case "text":
-            if loaded.problems:
-                typer.echo(f"{as_text(loaded.problems, paint_for(sys.stdout))}\n")
-            say(summary(loaded.problems, loaded.files))
-        case "json":
-            typer.echo(as_json(loaded.problems, loaded.files))
-        case _:
-            assert_never(format_)
+    with for_a_reader():
+        match format_:
+            case "text":
+                if loaded.problems:
+                    typer.echo(f"{as_text(loaded.problems, paint_for(sys.stdout))}\n")
+                say(summary(loaded.problems, loaded.files))
+            case "json":
+                typer.echo(as_json(loaded.problems, loaded.files))
+            case _:
+                assert_never(format_)
     match loaded:
         case Sound():
             pass

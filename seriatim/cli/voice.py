@@ -1,6 +1,9 @@
 """How the command talks: one voice, on stderr, so that stdout holds data alone."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Literal, NoReturn, TextIO, TypeAlias
 
 import typer
@@ -17,6 +20,16 @@ Format: TypeAlias = Literal["text", "json"]
 def takes_colour(stream: TextIO) -> bool:
     """Return whether what is printed to `stream` may be coloured."""
     return stream.isatty() and "NO_COLOR" not in os.environ
+
+
+@contextmanager
+def for_a_reader() -> Iterator[None]:
+    """Go on quietly behind what is printed within, when the reader of stdout has seen enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        # What is buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:

@@ -66,7 +66,8 @@ class Story:
         self._page.found(f"{FIRST} was called {count} times; {GUARDED} answered all the same.")
 
     def _the_fix(self) -> None:
-        self._page.heading("2. The fix: four lines of topology")
+        lines = rule_lines(self._before, self._after)
+        self._page.heading(f"2. The fix: {len(lines)} lines of topology")
         self._page.file(rule_in_place(self._before, self._after))
         self._page.prose("The same agent, the same prompt, the same script:")
         self._show(self._ordered)

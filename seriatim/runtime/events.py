@@ -118,9 +118,10 @@ class CallWatch:
 @final
 @dataclass(slots=True)
 class Count:
-    """What one agent did; delegations are no calls."""
+    """What one agent did; delegations are counted apart from calls of skills."""
 
     calls: int = 0
+    delegations: int = 0
     refusals: int = 0
     recoveries: int = 0
 
@@ -140,5 +141,9 @@ class Tally:
                 count.calls += 1
                 count.refusals += isinstance(outcome, Refused)
                 count.recoveries += recovered
+            case DelegationEnded(call, outcome):
+                count = self.agents.setdefault(call.scope.agent, Count())
+                count.delegations += 1
+                count.refusals += isinstance(outcome, Refused)
             case _:
                 pass

@@ -200,5 +200,9 @@ class Conversation:
 def _definition(tool: mcp_types.Tool) -> ToolDefinition:
     schema: dict[str, Any] = tool.input_schema
     return ToolDefinition(
-        name=tool.name, description=tool.description, parameters_json_schema=schema
+        name=tool.name,
+        description=tool.description,
+        parameters_json_schema=schema,
+        # Else some providers' schemas are written anew, with every argument required.
+        strict=False,
     )

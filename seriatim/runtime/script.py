@@ -110,6 +110,8 @@ class _Reading:
         match sorted(node.entries):
             case ["calls"]:
                 calls = node.entries["calls"].value
+                if isinstance(calls, ListNode) and not calls.items:
+                    return self._note(calls, "`calls` is empty", "name a call, or `say` something")
                 return (Calls(self._items(calls, "`calls`", self._call)),)
             case ["say"]:
                 text = node.entries["say"].value

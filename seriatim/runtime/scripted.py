@@ -95,7 +95,11 @@ class _Part:
             Calls(tuple(ScriptedCall(skill, given.get(skill, {})) for skill in layer))
             for layer in _merged(refusals)
         ]
-        return [*steps, Calls(tuple(refusal.call for refusal in refusals))]
+        again = (refusal.call for refusal in refusals)
+        return [
+            *steps,
+            Calls(tuple(ScriptedCall(c.skill, arguments.get(c.skill, c.arguments)) for c in again)),
+        ]
 
     def _part(self, call: ScriptedCall) -> ToolCallPart:
         self._calls += 1

@@ -32,11 +32,12 @@ class Fields:
 
     def entries(self, name: str) -> tuple[Entry, ...]:
         """Return the field in a tuple of one, or nothing when it is absent or empty."""
-        match self.node.entries.get(name):
-            case None | Entry(value=ScalarNode(value=None)):
-                return ()
-            case entry:
-                return (entry,)
+        return tuple(entry for entry in self.written(name) if not _is_empty(entry.value))
+
+    def written(self, name: str) -> tuple[Entry, ...]:
+        """Return the field in a tuple of one, an empty one too, or nothing when it is absent."""
+        entry = self.node.entries.get(name)
+        return () if entry is None else (entry,)
 
     def place(self, name: str) -> Location:
         """Return where the field's value stands; for an absent field, where the mapping does."""
@@ -192,3 +193,7 @@ class Fields:
                 self.problems.append(error("schema.bad-value", message, at, hint))
             case _:
                 pass
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value is None

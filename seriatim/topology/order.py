@@ -71,11 +71,16 @@ class Order:
         self._bypassed()
 
     def _read(self, fields: Fields) -> Iterable[_Rule]:
-        for field in fields.entries("requires"):
+        for field in fields.written("requires"):
             match field.value:
-                case MapNode(_, entries):
+                case MapNode(_, entries) if entries:
                     for entry in entries.values():
                         yield from self._rule(entry)
+                case MapNode() | ScalarNode(value=None):
+                    message = f"the rules of agent `{self._agent}` are empty, and order nothing"
+                    hint = "indent the rules further than `requires`, or take it out"
+                    problem = error("agent.requires-empty", message, field.key.at, hint)
+                    self._problems.append(problem)
                 case node:
                     message = f"`requires` must be a mapping, and is {kind_of(node)}"
                     hint = "write `GUARDED: [PREREQUISITE]` lines under it"

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -89,8 +90,8 @@ def test_a_run_prints_the_last_text_and_tells_what_happened(workspace: Path) -> 
         "ann  RECOVERED  get: Cards have one button.",
         *sorted(done.stderr.splitlines()[8:14], key=done.stderr.splitlines().index),
         "ann  says       Cards have one button.",
-        f"run r-1: 4 calls, 1 refusal, 1 recovery; `seriatim logs {workspace} --run r-1` "
-        "shows them",
+        "run r-1: 4 calls, 1 delegation, 1 refusal, 1 recovery; "
+        f"`seriatim logs {workspace} --run r-1` shows them",
     ]
     assert sorted(done.stderr.splitlines()[8:14]) == [
         'ann  calls      bob {"task": "look"}',
@@ -110,8 +111,8 @@ def test_the_result_for_programs_is_one_object(workspace: Path) -> None:
         "run": "r-1",
         "text": "Cards have one button.",
         "agents": {
-            "ann": {"calls": 4, "refusals": 1, "recoveries": 1},
-            "bob": {"calls": 0, "refusals": 0, "recoveries": 0},
+            "ann": {"calls": 4, "delegations": 1, "refusals": 1, "recoveries": 1},
+            "bob": {"calls": 0, "delegations": 0, "refusals": 0, "recoveries": 0},
         },
     }
 
@@ -260,6 +261,33 @@ def test_a_broken_script_is_said_with_its_places(workspace: Path) -> None:
     assert done.exit_code == 2
     assert f"{file}:1:13: schema.bad-value: `say` is a text, not a list" in done.stderr
     assert f"{file}:2:1: schema.bad-value: the topology has no agent `eve`" in done.stderr
+
+
+def test_stdout_is_for_the_result_whatever_interceptors_print(workspace: Path) -> None:
+    (workspace.parent / "talkative.py").write_text(
+        textwrap.dedent(
+            """
+            import os
+
+            os.write(1, b"imported\\n")
+
+            class Talks:
+                async def __call__(self, call, proceed, /):
+                    print("called")
+                    return await proceed(call)
+            """
+        ),
+        encoding="utf-8",
+    )
+    text = workspace.read_text(encoding="utf-8")
+    settings = "seriatim: {interceptors: [{use: 'talkative:Talks'}]}\n"
+    workspace.write_text(text + settings, encoding="utf-8")
+    words = ["run", workspace, "--input", "x", "--script", workspace.parent / "script.yaml"]
+    done = subprocess.run(
+        [sys.executable, "-m", "seriatim", *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Cards have one button.\n"
+    assert {"imported", "called"} <= set(done.stderr.splitlines())
 
 
 def test_a_missing_variable_is_named(workspace: Path) -> None:

@@ -231,6 +231,20 @@ async def test_while_the_log_is_down_nothing_reaches_the_neighbour(sink: Failing
         assert await audit(sink)(make_call(), NEVER) == Refused(DOWN)
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("ready", "the audit log is not available: OSError: disk full"),
+        ("write", "call decision-1 has no row in the audit log: OSError: disk full"),
+    ],
+)
+async def test_the_operator_is_told_why_the_log_is_down(
+    where: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await audit(FailingSink(raises=[where]))(make_call(), Neighbour())
+    assert said in caplog.messages
+
+
 async def test_a_refusal_for_the_log_is_itself_recorded_when_the_log_recovers() -> None:
     sink = FailingSink(raises=["ready"])
     await audit(sink)(make_call(), NEVER)

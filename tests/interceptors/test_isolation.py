@@ -59,6 +59,34 @@ async def test_what_it_passes_on_comes_through_unchanged() -> None:
         assert await outcome_of(user, Neighbour(outcome)) is outcome
 
 
+async def test_one_that_holds_off_the_end_of_its_time_does_not_go_on() -> None:
+    async def user(call: ToolCall, proceed: Handler) -> Outcome:
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(0.1)
+            return await proceed(call)
+
+    assert await outcome_of(user, NEVER) == refused("it took longer than 0.05 seconds")
+
+
+async def test_one_that_swallows_the_end_of_its_time_does_not_go_on() -> None:
+    async def user(call: ToolCall, proceed: Handler) -> Outcome:
+        try:
+            await anyio.sleep_forever()
+        except BaseException:  # noqa: BLE001  what a bad interceptor does
+            return await proceed(call)
+
+    assert await outcome_of(user, NEVER) == refused("it took longer than 0.05 seconds")
+
+
+async def test_one_that_answers_after_its_time_is_not_heard() -> None:
+    async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(0.1)
+        return COMPLETED
+
+    assert await outcome_of(user, NEVER) == refused("it took longer than 0.05 seconds")
+
+
 async def test_its_own_refusal_stands() -> None:
     async def user(_call: ToolCall, _proceed: Handler) -> Outcome:
         return NO

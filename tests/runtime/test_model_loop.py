@@ -7,8 +7,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.settings import ModelSettings
 
-from interceptors import MemoryAuditSink, Refused
-from seriatim.runtime.events import CallEnded, Tally
+from interceptors import AgentId, MemoryAuditSink, Refused
+from seriatim.runtime.events import CallEnded, Count, Tally
 from seriatim.runtime.model_loop import Answered, CutOff, ModelFailed
 from tests.support.model_runs import Playing, play, reached, workspace_file
 
@@ -149,6 +149,10 @@ async def test_agents_that_only_delegate_are_cut_off_too(tmp_path: Path) -> None
     assert len(bob.seen) == 3
     assert {row.event_type for row in played.records} == {"agent.delegated"}
     assert played.records[-1].rule == "limit"
+    tally = Tally()
+    for event in played.events:
+        tally(event)
+    assert tally.agents[AgentId("ann")] == Count(calls=0, delegations=5, refusals=2, recoveries=0)
 
 
 async def test_a_child_has_its_own_scope_and_a_conversation_that_lives_on(tmp_path: Path) -> None:

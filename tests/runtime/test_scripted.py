@@ -91,6 +91,7 @@ bob: []
         ("ann:\n  - say: [x]", "2:10: `say` is a text, not a list"),
         ("ann:\n  - retry: false", "2:12: `retry` is always `true`"),
         ("ann:\n  - calls: {skill: x}", "2:12: `calls` is a list, not a mapping"),
+        ("ann:\n  - calls: []", "2:12: `calls` is empty"),
         ("ann:\n  - calls: [x]", "2:13: a call is a mapping, not a string"),
         ("ann:\n  - calls: [{arguments: {}}]", "2:13: a call needs a `skill`"),
         ("ann:\n  - calls: [{skill: x, argument: {}}]", "2:24: a call has no `argument`"),
@@ -234,6 +235,23 @@ ann:
     assert rows[4] == ("get", "completed")
     assert sorted(rows[5:]) == [("echo", "completed"), ("search", "completed")]
     assert "search_code" in reached(tmp_path)
+
+
+async def test_retry_repeats_the_refused_call_with_the_arguments_that_are_given(
+    tmp_path: Path,
+) -> None:
+    text = """
+ann:
+  - calls: [{skill: echo, arguments: {text: first}}]
+  - retry: true
+    arguments: {forge: {text: forged}, echo: {text: second}}
+  - say: done
+"""
+    read = read_script(script_file(tmp_path, text), "script.yaml", [ANN, BOB])
+    models = {agent: scripted_model(read, agent) for agent in (ANN, BOB)}
+    played = await play_chosen(workspace_file(tmp_path, RULES), models)
+    inputs = [row.inputs for row in played.records if row.skill == "echo"]
+    assert inputs == [{"text": "first"}, {"text": "second"}]
 
 
 async def test_retry_after_a_result_that_was_not_yet_read_only_repeats(tmp_path: Path) -> None:

@@ -101,6 +101,16 @@ def test_an_empty_rule_is_an_error(check: Check) -> None:
     ]
 
 
+@pytest.mark.parametrize("rules", ["requires:", "requires: {}", "requires: null"])
+def test_rules_that_are_not_there_are_an_error(check: Check, rules: str) -> None:
+    assert check(agent("skills: [list, get]", rules)) == [f"{FIRST + 1}:5 agent.requires-empty"]
+
+
+def test_rules_that_are_not_indented_are_an_error(check: Check) -> None:
+    rules = ["requires:", "get: [list]"]
+    assert f"{FIRST + 1}:5 agent.requires-empty" in check(agent("skills: [list, get]", *rules))
+
+
 @pytest.mark.parametrize(
     ("rule", "column", "kind"),
     [
