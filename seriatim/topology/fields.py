@@ -153,7 +153,8 @@ class Fields:
                     return float(value)
                 case ScalarNode(at, text, int() | float()):
                     message = f"`{name}` must be above 0 and finite, and is `{text}`"
-                    hint = f"give a number above 0, or take `{name}` out (then it is {default:g})"
+                    without = f" (then it is {default:g})" if default else ""
+                    hint = f"give a number above 0, or take `{name}` out{without}"
                     self.problems.append(error("schema.bad-value", message, at, hint))
                 case node:
                     self.mismatch(node, name, "a number", "write a plain number, without quotes")

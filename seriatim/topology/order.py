@@ -107,15 +107,19 @@ class Order:
                 hint = f"name what must come before `{name}`, or take the rule out"
                 self._problems.append(error("agent.bad-requires", message, node.at, hint))
             case node:
-                text = node.text if isinstance(node, ScalarNode) else "PREREQUISITE"
+                text = node.text if isinstance(node, ScalarNode) and node.value == node.text else ""
                 message = f"{SHAPE}, and the one of `{name}` is {kind_of(node)}"
-                hint = f"write `{name}: [{text}]`"
+                hint = f"write `{name}: [{text or 'PREREQUISITE'}]`"
                 self._problems.append(error("agent.bad-requires", message, node.at, hint))
 
     def _step(self, name: str, item: Node) -> Iterable[ScalarNode]:
         match item:
             case ScalarNode(_, _, str() as text) if text:
                 yield item
+            case ScalarNode(at, _, str()):
+                message = f"{SHAPE}, and the one of `{name}` holds an empty text"
+                hint = "name the prerequisite, or take the empty text out"
+                self._problems.append(error("agent.bad-requires", message, at, hint))
             case _:
                 message = f"{SHAPE}, and the one of `{name}` holds {kind_of(item)}"
                 hint = "name each prerequisite by its skill id, as a text"

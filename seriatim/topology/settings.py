@@ -138,6 +138,10 @@ def _patterns(fields: Fields) -> Iterable[str]:
                     fields.problems.append(error("settings.bad-value", message, at, hint))
                     continue
                 yield pattern
+            case ScalarNode(at, _, str()):
+                message = "an empty text matches every name"
+                hint = "name what is to be hidden, such as `iban`"
+                fields.problems.append(error("settings.bad-value", message, at, hint))
             case _:
                 hint = "write regular expressions for names, such as `iban`"
                 fields.mismatch(item, "redact", "a list of texts", hint)
