@@ -1,11 +1,12 @@
 """`seriatim demo`: shows the gate at work, on a real MCP server, without a key or a network."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, assert_never
 
 import anyio
 import typer
 
+from seriatim.cli.signals import Done, Interrupted, until_signalled
 from seriatim.cli.voice import FAILED, WRONG_USAGE, stop
 from seriatim.demo.commands import DemoError
 from seriatim.demo.page import Page
@@ -40,6 +41,13 @@ def demo(
             code=FAILED,
         )
     try:
-        anyio.run(Story(Page(), place).tell)
+        ended = anyio.run(until_signalled, Story(Page(), place).tell)
     except DemoError as error:
         stop(str(error), hint=f"what happened until then is in `{place}`", code=FAILED)
+    match ended:
+        case Done():
+            pass
+        case Interrupted(code):
+            raise typer.Exit(code)
+        case _:
+            assert_never(ended)

@@ -71,6 +71,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         OSError: when its directory cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # What agents send and tools answer is for the user alone; SQLite gives its other files the
+    # mode of this one.
+    if not path.exists():
+        path.touch(mode=0o600)
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     try:
         if not is_made(connection, path):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,25 @@ def shown(here: Path) -> str:
 def part(shown: str, number: int) -> str:
     (text,) = re.findall(rf"^{number}\. .*?(?=^{number + 1}\. |^What next|\Z)", shown, re.M | re.S)
     return str(text)
+
+
+def test_a_signal_ends_the_demo_and_all_that_it_started(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seriatim", "demo"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (143, "")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def test_the_failure_is_shown_first(shown: str) -> None:

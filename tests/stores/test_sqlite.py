@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -126,6 +127,14 @@ def test_a_row_survives_kill_9_once_write_has_returned(path: Path) -> None:
 def test_a_disk_that_is_full_refuses_both_the_question_and_the_row(path: Path) -> None:
     with start(FULL_DISK, path) as process:
         assert process.communicate(timeout=30)[0] == "refused\nrefused\n"
+
+
+async def test_the_log_and_the_files_beside_it_are_for_its_user_alone(path: Path) -> None:
+    async with open_sqlite_audit(path) as sink:
+        await sink.write(COMPLETED)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert {name.removeprefix(path.name) for name in modes} >= {"", "-wal"}
+    assert set(modes.values()) == {0o600}
 
 
 async def test_a_locked_log_is_not_ready_and_says_so_in_bounded_time(
