@@ -96,6 +96,7 @@ INTERCEPTORS = [
 ]
 
 RUNTIME = [
+    "Engines",
     "GovernedAgent",
     "NO_LIMIT",
     "Observers",

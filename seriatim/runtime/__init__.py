@@ -6,10 +6,12 @@ assembles an agent, and hands each of the agent's turns to `governed_mcp_call`.
 
 from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import NO_LIMIT, GovernedAgent, Request, governed_mcp_call
+from seriatim.runtime.engines import Engines
 from seriatim.runtime.run import Observers, Run, open_run
 
 __all__ = [
     "NO_LIMIT",
+    "Engines",
     "GovernedAgent",
     "Observers",
     "Request",

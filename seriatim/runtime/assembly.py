@@ -15,9 +15,7 @@ from interceptors import (
     Rules,
     Scope,
     SkillId,
-    TierPolicy,
     ToolCall,
-    ToolRef,
     Via,
     compose,
     no_trace,
@@ -26,7 +24,6 @@ from seriatim.runtime.dispatch import GovernedAgent
 from seriatim.runtime.plugins import make_interceptor
 from seriatim.runtime.run import Run
 from seriatim.topology.models import Agent
-from seriatim.topology.permits import permit_of
 from telemetry import (
     ExecutionTimer,
     ExecutionTimes,
@@ -54,7 +51,8 @@ def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
     chain = [*recorded, *_users(run, "outer")]
     if rules:
         chain.append(PrerequisiteInterceptor(rules, fail_open=fail_open))
-    chain.append(PermissionInterceptor(_policy(run, agent), fail_open=fail_open))
+    policy = run.engines.policy(run.workspace, run.servers, agent)
+    chain.append(PermissionInterceptor(policy, fail_open=fail_open))
     chain += _users(run, "inner")
     if run.observers.telemetry.metrics:
         chain.append(ExecutionTimer(times))
@@ -66,7 +64,7 @@ def assemble(run: Run, agent: Agent, via: Via) -> GovernedAgent:
         via=via,
         skills=skills,
         rules=rules,
-        ledger=run.ledger,
+        ledger=run.engines.ledger,
         allowance=run.allowance,
         chain=compose(chain, execution),
         not_granted=compose(recorded, _refusing(NotGranted(tuple(skills)))),
@@ -107,23 +105,6 @@ def _audit(run: Run, agent: Agent) -> AuditInterceptor:
 
 def _hidden(agent: Agent) -> dict[SkillId, frozenset[str]]:
     return {skill.id: skill.redact for skill in agent.skills if skill.redact}
-
-
-def _policy(run: Run, agent: Agent) -> TierPolicy:
-    permits = {
-        skill.id: permit_of(
-            skill,
-            run.workspace.servers[skill.tool.server],
-            annotated_read_only=_annotated_read_only(run, skill.tool),
-        )
-        for skill in agent.skills
-    }
-    return TierPolicy(permits, agent.scopes)
-
-
-def _annotated_read_only(run: Run, tool: ToolRef) -> bool:
-    listed = run.servers.tools(tool.server).get(tool.name)
-    return bool(listed and listed.annotations and listed.annotations.read_only_hint)
 
 
 def _users(run: Run, position: str) -> list[Interceptor]:

@@ -12,12 +12,11 @@ from interceptors import (
     AgentId,
     AuditSink,
     Interceptor,
-    Ledger,
-    MemoryLedger,
     Redactor,
     RunId,
 )
 from seriatim.runtime.dispatch import Allowance
+from seriatim.runtime.engines import Engines
 from seriatim.runtime.servers import RunningServers, open_servers
 from seriatim.topology.models import Topology, Workspace
 from telemetry import (
@@ -59,7 +58,7 @@ class Run:
     workspace: Workspace
     topology: Topology
     servers: RunningServers
-    ledger: Ledger
+    engines: Engines
     audit: AuditSink
     redactor: Redactor
     allowance: Allowance
@@ -80,19 +79,21 @@ async def open_run(
     max_calls: int,
     environ: Mapping[str, str],
     observers: Observers,
+    engines: Engines | None = None,
 ) -> AsyncIterator[Run]:
     """Start the servers that `agents` need, and stop them when the run ends.
 
     Args:
         max_calls: calls that the run may make; `NO_LIMIT` for any number.
         environ: where `${VAR}` of the server definitions comes from.
+        engines: what decides and remembers; ours, afresh, unless given.
 
     A server that does not start, for want of a variable or otherwise, is no error here: calls to it
     fail, and `servers.problems()` says why.
     """
     needed = {skill.tool.server for agent in agents for skill in topology.agents[agent].skills}
     definitions = [server for server in workspace.servers.values() if server.id in needed]
-    ledger = MemoryLedger()
+    engines = engines or Engines()
     names = _names(topology, workspace)
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
     async with open_servers(definitions, environ, workspace.directory) as servers:
@@ -102,7 +103,7 @@ async def open_run(
                 workspace=workspace,
                 topology=topology,
                 servers=servers,
-                ledger=ledger,
+                engines=engines,
                 audit=audit,
                 redactor=Redactor(servers.secrets, workspace.settings.redact),
                 allowance=Allowance(max_calls),
@@ -114,7 +115,7 @@ async def open_run(
         finally:
             recoveries.end(run)
             with anyio.CancelScope(shield=True):
-                await ledger.forget(run)
+                await engines.ledger.forget(run)
 
 
 def _names(topology: Topology, workspace: Workspace) -> KnownNames:

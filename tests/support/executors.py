@@ -19,6 +19,7 @@ from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, AuditSink, CallId, Handler, Outcome, RunId, ToolCall
 from seriatim.runtime.dispatch import NO_LIMIT
+from seriatim.runtime.engines import Engines
 from seriatim.runtime.gateway import gateway_for_process
 from seriatim.runtime.model_loop import run_topology
 from seriatim.runtime.providers import ChosenModel
@@ -243,7 +244,12 @@ def reached(directory: Path) -> list[str]:
 
 @asynccontextmanager
 async def opened(
-    file: Path, audit: AuditSink, *, run: str = "r1", observers: Observers | None = None
+    file: Path,
+    audit: AuditSink,
+    *,
+    run: str = "r1",
+    observers: Observers | None = None,
+    engines: Engines | None = None,
 ) -> AsyncIterator[Run]:
     """Open a run of the only topology of a workspace."""
     workspace = load_workspace(file)
@@ -257,5 +263,6 @@ async def opened(
         max_calls=NO_LIMIT,
         environ=os.environ,
         observers=observers or Observers(),
+        engines=engines,
     ) as opened_run:
         yield opened_run
