@@ -8,7 +8,7 @@ from typing import assert_never, final
 import typer
 
 from interceptors import AgentId, RunId
-from seriatim.cli.lines import escaped
+from seriatim.cli.lines import counted, escaped
 from seriatim.cli.voice import FAILED, Format, say
 from seriatim.runtime.events import Count
 from seriatim.runtime.model_loop import Answered, CutOff, Ending, ModelFailed
@@ -65,17 +65,13 @@ def summary(result: Result) -> str:
     """Return in one clause how much was called, refused and recovered from."""
     agents = result.agents.values()
     delegations = sum(agent.delegations for agent in agents)
-    counted = (
-        _counted(sum(agent.calls for agent in agents), "call", "calls"),
-        *([_counted(delegations, "delegation", "delegations")] if delegations else []),
-        _counted(sum(agent.refusals for agent in agents), "refusal", "refusals"),
-        _counted(sum(agent.recoveries for agent in agents), "recovery", "recoveries"),
+    numbers = (
+        counted(sum(agent.calls for agent in agents), "call", "calls"),
+        *([counted(delegations, "delegation", "delegations")] if delegations else []),
+        counted(sum(agent.refusals for agent in agents), "refusal", "refusals"),
+        counted(sum(agent.recoveries for agent in agents), "recovery", "recoveries"),
     )
-    return f"run {result.run}: {', '.join(counted)}"
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
+    return f"run {result.run}: {', '.join(numbers)}"
 
 
 def _printable(text: str) -> str:
