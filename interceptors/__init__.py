@@ -32,6 +32,7 @@ from interceptors.execution import (
     ServerProtocolError,
     Servers,
     ServerUnavailableError,
+    ToolChangedError,
 )
 from interceptors.ids import new_id
 from interceptors.isolation import IsolatedInterceptor
@@ -141,6 +142,7 @@ __all__ = [
     "TierPolicy",
     "TimedOut",
     "ToolCall",
+    "ToolChangedError",
     "ToolError",
     "ToolRef",
     "ToolResult",

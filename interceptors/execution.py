@@ -21,6 +21,7 @@ from interceptors.outcomes import (
     GateUnavailable,
     InvalidArguments,
     Outcome,
+    PermissionDenied,
     ProtocolError,
     Raised,
     Refused,
@@ -32,6 +33,9 @@ from interceptors.texts import clause
 
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds that a tool may take where its skill does not say (DESIGN.md, section 7)."""
+
+CHANGED: Final = "its definition changed since the run began"
+"""Why a pinned tool is not permitted."""
 
 
 class ServerUnavailableError(Exception):
@@ -46,6 +50,13 @@ class ServerUnavailableError(Exception):
         super().__init__(f"server {server} is not available: {detail}")
         self.server: Final = server
         self.detail: Final = detail
+
+
+class ToolChangedError(Exception):
+    """The tool is pinned, and its definition is not what it was when the run began."""
+
+    def __init__(self, server: str, tool: str) -> None:
+        super().__init__(f"tool {tool} of server {server} has changed since the run began")
 
 
 class ServerProtocolError(Exception):
@@ -68,6 +79,7 @@ class Servers(Protocol):
 
         Raises:
             ServerUnavailableError: when no answer can be had from the server.
+            ToolChangedError: when the tool is pinned and has changed; nothing was sent then.
             ServerProtocolError: when the answer is a JSON-RPC error.
         """
         ...
@@ -106,6 +118,8 @@ class Execution:
                 return await self._servers.call(tool, arguments, call.meta, call.progress)
             except ServerUnavailableError as error:
                 return Failed(ServerUnavailable(error.server, error.detail))
+            except ToolChangedError:
+                return Refused(PermissionDenied(CHANGED))
             except ServerProtocolError as error:
                 return Failed(ProtocolError(error.code, error.message, error.data))
             except Exception as error:  # noqa: BLE001  here exceptions become values

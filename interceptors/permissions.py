@@ -9,7 +9,15 @@ import anyio
 
 from interceptors.calls import NoTool, SkillId, ToolCall, ToolRef
 from interceptors.chain import Handler
-from interceptors.outcomes import GateUnavailable, Outcome, PermissionDenied, Refused
+from interceptors.execution import ServerUnavailableError
+from interceptors.outcomes import (
+    Failed,
+    GateUnavailable,
+    Outcome,
+    PermissionDenied,
+    Refused,
+    ServerUnavailable,
+)
 
 
 @final
@@ -33,7 +41,12 @@ class Policy(Protocol):
     """Decides about calls; ours is `TierPolicy`, an external engine may stand in its place."""
 
     async def decide(self, call: ToolCall, /) -> Verdict:
-        """Return the verdict. Raises, or takes too long, when it cannot tell."""
+        """Return the verdict. Raises, or takes too long, when it cannot tell.
+
+        Raises:
+            ServerUnavailableError: when it hangs on what a server says that is not there: the call
+                fails, as it would have if it had gone on.
+        """
         ...
 
 
@@ -128,6 +141,8 @@ class PermissionInterceptor:
         try:
             with anyio.fail_after(self._limit):
                 verdict = _checked(await self._policy.decide(call))
+        except ServerUnavailableError as error:
+            return Failed(ServerUnavailable(error.server, error.detail))
         except Exception:  # noqa: BLE001  whatever the policy's fault, it gave no verdict
             if not self._fail_open:
                 return Refused(GateUnavailable("policy engine unavailable"))

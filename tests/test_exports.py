@@ -72,6 +72,7 @@ INTERCEPTORS = [
     "TierPolicy",
     "TimedOut",
     "ToolCall",
+    "ToolChangedError",
     "ToolError",
     "ToolRef",
     "ToolResult",

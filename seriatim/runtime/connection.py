@@ -1,18 +1,14 @@
-"""One MCP server for the time of a run: reached, asked for its tools, called, and let go."""
+"""One MCP server for the time of a run: reached, called, and reached again when it is lost."""
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never, final
 
 import anyio
 from mcp import ClientSession, MCPError
-from mcp_types import (
-    UNSUPPORTED_PROTOCOL_VERSION,
-    Implementation,
-    PaginatedRequestParams,
-    Tool,
-)
+from mcp_types import Implementation
 from pydantic import ValidationError
 
 from interceptors import (
@@ -22,17 +18,26 @@ from interceptors import (
     Progress,
     ServerProtocolError,
     ServerUnavailableError,
+    ToolChangedError,
 )
 from seriatim import __version__
 from seriatim.runtime.expansion import MissingVariableError
-from seriatim.runtime.link import Link
+from seriatim.runtime.greeting import Greeting, greet_either_era, greet_handshake_era, list_tools
+from seriatim.runtime.link import Link, NotStartedError
+from seriatim.runtime.listing import Listing
+from seriatim.runtime.news import ServerBack, ServerLost, ToolsChanged, Watch
+from seriatim.runtime.pauses import Pauses
+from seriatim.runtime.suspicion import Suspicion
 from seriatim.runtime.wire import send_call, was_lost
 
-PROBE_SHARE: Final = 1 / 3
-"""Part of the time for the start in which a server may answer to the newest protocol."""
-
-Greeting: TypeAlias = Callable[[ClientSession], Awaitable[None]]
-"""Agrees on a protocol version with a server."""
+PATIENCE: Final = 8.0
+"""Seconds that a call waits for a server which is being started: most take less, and an agent that
+would wait for longer is better told why. A policy that waits for it too may take 10."""
+STOP_LIMIT: Final = 10.0
+"""Seconds after which a connection that does not close is broken off; processes need fewer."""
+RELIST: Final = 1.0
+"""Seconds between two listings of a server's tools at least, however often it says that they
+changed."""
 
 
 @final
@@ -42,7 +47,18 @@ class Connected:
 
     link: Link
     session: ClientSession
-    tools: Mapping[str, Tool]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """The server is being started, or started again after it was well: it should answer soon.
+
+    Attributes:
+        detail: what is known meanwhile, as a clause.
+    """
+
+    detail: str
 
 
 @final
@@ -57,108 +73,243 @@ class Unavailable:
     detail: str
 
 
+State: TypeAlias = Connected | Awaited | Unavailable
+
+
 class Connection:
-    """Reaches one server and keeps it for as long as `run` runs.
+    """Reaches one server, and reaches it again whenever it is lost, for as long as `run` runs.
 
     Args:
         server: its id.
         new_link: makes the way to it, once for each attempt; may raise `MissingVariableError`.
         limit: seconds in which it has to answer with its tools.
         show: makes what a server or a library said fit to be shown.
+        pin: refuse calls of tools whose definition is not what it was at first.
+        watch: told when the server is lost, is back, or lists other tools; raises nothing.
     """
 
     def __init__(
-        self, server: str, new_link: Callable[[], Link], limit: float, show: Callable[[str], str]
+        self,
+        server: str,
+        new_link: Callable[[], Link],
+        limit: float,
+        show: Callable[[str], str],
+        *,
+        pin: bool,
+        watch: Watch,
     ) -> None:
         self.server: Final = server
+        self.listing: Final = Listing()
+        self.state: State = Awaited("it has not answered yet")
+        self.settled: Final = anyio.Event()
+        """Set when the server has answered for the first time, or has failed to."""
         self._new_link: Final = new_link
         self._limit: Final = limit
         self._show: Final = show
-        self._stay: Final = anyio.CancelScope()
-        self.state: Connected | Unavailable = Unavailable("it was not started")
-        self.settled: Final = anyio.Event()
-        """Set when the server answers, or will not."""
+        self._pin: Final = pin
+        self._watch: Final = watch
+        self._greetings: tuple[Greeting, ...] = (greet_either_era, greet_handshake_era)
+        self._is_reported_lost = False
+        self._is_stopping = False
+        self._turned = anyio.Event()
+        self._suspicion = Suspicion()
+        self._pending = anyio.CancelScope()
+        # Shielded: what is still under way for whoever is cancelled may need the server.
+        self._life: Final = anyio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Own the connection from its start to its end; raises nothing but cancellation."""
-        try:
-            deadline = anyio.current_time() + self._limit
-            # A server may die of a question that it does not know: it is started once more and
-            # asked nothing but the old question.
-            for greeting in (self._greet_either_era, _greet_handshake_era):
-                link = self._new_link()
-                self.state = Unavailable(await self._keep(link, greeting, deadline))
-                if self.settled.is_set() or not link.fate:
-                    break
-        except MissingVariableError as error:
-            self.state = Unavailable(error.detail)
-        finally:
-            self.settled.set()
+        """Own the connection until `stop`."""
+        pauses = Pauses()
+        with self._life:
+            try:
+                while not self._is_stopping:
+                    pause = pauses.after(await self._attempt())
+                    if pause > PATIENCE and isinstance(self.state, Awaited):
+                        self._turn(Unavailable(self.state.detail))
+                    self.settled.set()
+                    with self._until_stopped():
+                        await anyio.sleep(pause)
+                self._turn(Unavailable("it was stopped"))
+            except MissingVariableError as error:
+                await self._lose(Unavailable(error.detail), retried=False)
+            finally:
+                self.settled.set()
 
     def stop(self) -> None:
         """Make `run` let go of the server and end."""
-        self._stay.cancel()
+        self._is_stopping = True
+        self._pending.cancel()
+        self._life.deadline = anyio.current_time() + STOP_LIMIT
 
     async def call(
         self, tool: str, arguments: JsonObject, meta: JsonObject, progress: Progress
     ) -> Completed | Failed:
-        """Call a tool; see `interceptors.Servers`."""
+        """Call a tool; see `interceptors.Servers`. Waits for a server that should answer soon."""
+        connected = await self.available()
+        if self._pin:
+            await self._check_pin(tool)
+        try:
+            return await send_call(connected.session, tool, arguments, meta, progress)
+        except MCPError as error:
+            if was_lost(error):
+                self._suspicion.arise()
+                reason = self._reason(connected.link, error.message)
+                raise ServerUnavailableError(self.server, reason) from error
+            data = () if error.data is None else (error.data,)
+            raise ServerProtocolError(error.code, error.message, data) from error
+
+    async def available(self) -> Connected:
+        """Return the connection, once there is one.
+
+        Raises:
+            ServerUnavailableError: when there is none, and will not be soon.
+        """
+        with anyio.move_on_after(PATIENCE):
+            while self._is_awaited():
+                await self._turned.wait()
         match self.state:
-            case Unavailable(detail):
+            case Connected() as connected:
+                return connected
+            case Awaited(detail) | Unavailable(detail):
                 raise ServerUnavailableError(self.server, detail)
-            case Connected(link, session, _):
-                try:
-                    return await send_call(session, tool, arguments, meta, progress)
-                except MCPError as error:
-                    if was_lost(error):
-                        raise ServerUnavailableError(
-                            self.server, self._reason(link, error.message)
-                        ) from error
-                    data = () if error.data is None else (error.data,)
-                    raise ServerProtocolError(error.code, error.message, data) from error
             case _:
                 assert_never(self.state)
 
-    async def _keep(self, link: Link, greet: Greeting, deadline: float) -> str:
-        """Reach the server, stay until it ends or `stop` is called, and return why it is over."""
+    def _is_awaited(self) -> bool:
+        match self.state:
+            case Connected(link):
+                return bool(link.fate)  # it has just ended, and is about to be started again
+            case Awaited():
+                return True
+            case Unavailable():
+                return False
+            case _:
+                assert_never(self.state)
+
+    async def _check_pin(self, tool: str) -> None:
+        """Raise when a tool is not, or cannot be known to be, what it was at first."""
+        with anyio.move_on_after(PATIENCE) as waiting:
+            await self._suspicion.settled()
+        if waiting.cancelled_caught:
+            detail = "its tools may have changed, and it does not list them"
+            raise ServerUnavailableError(self.server, detail)
+        if self.listing.differs(tool):
+            raise ToolChangedError(self.server, tool)
+
+    async def _attempt(self) -> float:
+        """Start the server and stay with it; return the seconds for which it answered."""
+        deadline = anyio.current_time() + self._limit
+        problem = ""
+        # A server may die of a question that it does not know: it is started once more and asked
+        # nothing but the old question.
+        for greet in self._greetings:
+            link = self._new_link()
+            ended = await self._keep(link, greet, deadline)
+            if ended.answered:
+                # It is known from here on, and greeted in one way.
+                self._greetings = (greet,)
+                if isinstance(self.state, Connected) and not self._is_stopping:
+                    await self._lose(Awaited(ended.reason))
+                return ended.answered
+            problem = ended.reason
+            if not (link.fate and link.heard):
+                break
+        if not self._is_stopping:
+            await self._lose(Unavailable(problem))
+        return 0.0
+
+    async def _keep(self, link: Link, greet: Greeting, deadline: float) -> "_Ended":
+        """Reach the server, and stay until it ends or `stop` is called."""
         problem = "it was stopped"
+        since = math.inf
         client = Implementation(name="seriatim", version=__version__)
-        with anyio.CancelScope(deadline=deadline) as patience:
+        with self._until_stopped(deadline) as patience:
             try:
                 async with (
                     link.streams() as (incoming, outgoing),
-                    ClientSession(incoming, outgoing, client_info=client) as session,
+                    ClientSession(
+                        incoming,
+                        outgoing,
+                        client_info=client,
+                        message_handler=self._suspicion.hear,
+                    ) as session,
                 ):
-                    await greet(session)
-                    self.state = Connected(link, session, await _list_tools(session))
+                    await greet(session, self._limit)
+                    await self._list(session)
+                    since = anyio.current_time()
                     patience.deadline = math.inf
-                    self.settled.set()
-                    with self._stay:
-                        await link.ended()
-                    self.state = Unavailable(self._reason(link, problem))
+                    await self._find(Connected(link, session))
+                    await self._stay(link, session)
+                    if not self._is_stopping:
+                        await self._lose(Awaited(self._reason(link, "it is gone")))
+                    patience.deadline = anyio.current_time() + STOP_LIMIT
             except Exception as error:  # noqa: BLE001  one bad server harms no other
                 problem = _clause(error)
-        if patience.cancelled_caught:
+        if patience.cancelled_caught and not self._is_stopping:
             problem = f"did not answer within {self._limit:g} seconds"
-        return self._reason(link, problem)
+        answered = max(0.0, anyio.current_time() - since)
+        return _Ended(self._reason(link, problem), answered)
 
-    async def _greet_either_era(self, session: ClientSession) -> None:
-        # The SDK's own negotiation waits for 10 seconds for an answer to the new question, which
-        # is all the time that a server has; some servers never answer what they do not know.
-        with anyio.move_on_after(self._limit * PROBE_SHARE):
+    async def _stay(self, link: Link, session: ClientSession) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._suspicion.subscribe, session)
+            tasks.start_soon(self._follow, link, session)
+            with self._until_stopped():
+                await link.ended()
+            tasks.cancel_scope.cancel()
+
+    async def _follow(self, link: Link, session: ClientSession) -> None:
+        """Ask for the tools again whenever they, or the server itself, are in doubt."""
+        pauses = Pauses()
+        while True:
+            await self._suspicion.arisen()
             try:
-                await session.discover()
-            except (MCPError, RuntimeError, ValidationError):
-                pass
-            else:
-                return
-        try:
-            await session.initialize()
-        except MCPError as error:
-            if error.code != UNSUPPORTED_PROTOCOL_VERSION:
-                raise
-            # It knows the new protocol, and was only slow to start.
-            await session.discover()
+                with anyio.fail_after(self._limit):
+                    await self._list(session)
+            except (MCPError, ValidationError, TimeoutError) as error:
+                if link.fate:
+                    return  # whoever waits for its end knows better
+                if isinstance(error, MCPError) and was_lost(error):
+                    await self._lose(Unavailable(self._reason(link, error.message)))
+                await anyio.sleep(pauses.after(0))
+                self._suspicion.arise()
+                continue
+            pauses = Pauses()
+            await self._find(Connected(link, session))
+            await anyio.sleep(RELIST)
+
+    async def _list(self, session: ClientSession) -> None:
+        changes = self.listing.update(await list_tools(session))
+        self._suspicion.settle()
+        if changes:
+            await self._watch(ToolsChanged(self.server, changes))
+
+    async def _find(self, state: Connected) -> None:
+        self._turn(state)
+        self.settled.set()
+        if self._is_reported_lost:
+            self._is_reported_lost = False
+            await self._watch(ServerBack(self.server))
+
+    async def _lose(self, state: Awaited | Unavailable, *, retried: bool = True) -> None:
+        self._turn(state)
+        if not self._is_reported_lost:
+            self._is_reported_lost = True
+            await self._watch(ServerLost(self.server, state.detail, retried))
+
+    def _turn(self, state: State) -> None:
+        self.state = state
+        turned, self._turned = self._turned, anyio.Event()
+        turned.set()
+
+    @contextmanager
+    def _until_stopped(self, deadline: float = math.inf) -> Iterator[anyio.CancelScope]:
+        """Let `stop` cut what is waited for within."""
+        with anyio.CancelScope(deadline=deadline) as scope:
+            self._pending = scope
+            if self._is_stopping:
+                scope.cancel()
+            yield scope
 
     def _reason(self, link: Link, problem: str) -> str:
         said = link.evidence
@@ -166,18 +317,18 @@ class Connection:
         return self._show(f"{reason}: {said}" if said else reason)
 
 
-async def _greet_handshake_era(session: ClientSession) -> None:
-    await session.initialize()
+@final
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What became of an attempt to reach a server.
 
+    Attributes:
+        reason: why it is over, as a clause.
+        answered: seconds for which the server answered; 0 for one that never did.
+    """
 
-async def _list_tools(session: ClientSession) -> Mapping[str, Tool]:
-    tools: dict[str, Tool] = {}
-    page = await session.list_tools()
-    tools.update((tool.name, tool) for tool in page.tools)
-    while page.next_cursor is not None:
-        page = await session.list_tools(params=PaginatedRequestParams(cursor=page.next_cursor))
-        tools.update((tool.name, tool) for tool in page.tools)
-    return tools
+    reason: str
+    answered: float
 
 
 def _clause(error: BaseException) -> str:
@@ -189,7 +340,7 @@ def _clause(error: BaseException) -> str:
             return error.message if was_lost(error) else f"{error.message} (code {error.code})"
         case ValidationError():
             return f"sent what is no valid MCP ({error.title}: {error.errors()[0]['msg']})"
-        case OSError(strerror=str(), filename=str()):
-            return f"cannot be started: {error.strerror}: `{error.filename}`"
+        case NotStartedError():
+            return str(error)
         case _:
             return f"{type(error).__name__}: {error}"

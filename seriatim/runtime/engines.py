@@ -4,7 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
-from interceptors import Ledger, MemoryLedger, Policy, TierPolicy, ToolRef
+from interceptors import (
+    Denied,
+    Ledger,
+    MemoryLedger,
+    Permit,
+    Policy,
+    SkillId,
+    TierPolicy,
+    judge,
+)
+from seriatim.runtime.annotated import AnnotatedPolicy
 from seriatim.runtime.servers import RunningServers
 from seriatim.topology.models import Agent, Workspace
 from seriatim.topology.permits import permit_of
@@ -14,16 +24,21 @@ PolicyFor: TypeAlias = Callable[[Workspace, RunningServers, Agent], Policy]
 
 
 def tier_policy(workspace: Workspace, servers: RunningServers, agent: Agent) -> Policy:
-    """Return the policy that goes by the tiers and scopes of the topology."""
-    permits = {
-        skill.id: permit_of(
-            skill,
-            workspace.servers[skill.tool.server],
-            annotated_read_only=_annotated_read_only(servers, skill.tool),
-        )
-        for skill in agent.skills
-    }
-    return TierPolicy(permits, agent.scopes)
+    """Return the policy that goes by the tiers and scopes of the topology.
+
+    Servers are asked where their word decides, and nowhere else.
+    """
+    permits: dict[SkillId, Permit] = {}
+    asked: dict[SkillId, Denied] = {}
+    for skill in agent.skills:
+        server = workspace.servers[skill.tool.server]
+        permits[skill.id] = permit_of(skill, server, annotated_read_only=True)
+        writing = permit_of(skill, server, annotated_read_only=False)
+        verdict = judge(writing, skill.tool, agent.scopes)
+        if writing != permits[skill.id] and isinstance(verdict, Denied):
+            asked[skill.id] = verdict
+    by_tier = TierPolicy(permits, agent.scopes)
+    return AnnotatedPolicy(asked, servers, by_tier) if asked else by_tier
 
 
 @final
@@ -39,7 +54,3 @@ class Engines:
     policy: PolicyFor = tier_policy
     ledger: Ledger = field(default_factory=MemoryLedger)
 
-
-def _annotated_read_only(servers: RunningServers, tool: ToolRef) -> bool:
-    listed = servers.tools(tool.server).get(tool.name)
-    return bool(listed and listed.annotations and listed.annotations.read_only_hint)

@@ -6,14 +6,16 @@ itself, and logs a traceback for each line that is no message.
 """
 
 import json
+import math
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from subprocess import PIPE
+from typing import Any, Final
 
 import anyio
-from anyio.abc import AsyncResource, Process
+from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
@@ -21,7 +23,8 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
-from seriatim.runtime.link import TransportStreams
+from seriatim.runtime.link import NotStartedError, TransportStreams
+from seriatim.runtime.pipe import InputPipe
 from seriatim.runtime.server_log import ServerLog
 from seriatim.topology.models import StdioTransport
 
@@ -39,8 +42,10 @@ WATCH: Final = 0.05
 """Seconds between two looks at a process that should go on."""
 DRAIN: Final = 0.2
 """Seconds in which the last words of a process that has ended are read."""
-
-_Pipe = TypeVar("_Pipe", bound=AsyncResource)
+BACKLOG: Final = 1000
+"""Messages that may wait for a process that reads none; more than any client has calls at once."""
+STUCK: Final = 5.0
+"""Seconds without reading after which a process with a full backlog is given up."""
 
 GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 """What a pipe raises whose other end, or whose own end, is closed."""
@@ -51,6 +56,7 @@ class ServerProcess:
 
     Args:
         transport: what to start, without variables.
+        written: the same as the definition has it; it is shown where the process cannot be started.
         environ: where the few inherited variables come from.
         directory: what a relative working directory is relative to.
         log: gets the server's stderr; closed when the process has ended.
@@ -59,21 +65,26 @@ class ServerProcess:
     def __init__(
         self,
         transport: StdioTransport,
+        written: StdioTransport,
         environ: Mapping[str, str],
         directory: Path,
         log: ServerLog,
     ) -> None:
         self._command: Final = transport.command
+        self._written: Final = written
         self._environment: Final = {
             **{name: environ[name] for name in INHERITED if name in environ},
             **transport.env,
         }
-        self._cwd: Final = directory / transport.cwd
+        self._cwd: Final = str(directory / transport.cwd)
         self._log: Final = log
+        self._stdin: Final = InputPipe()
         self._logged: Final = anyio.Event()
         self._ended: Final = anyio.Event()
         self._reading: Final = anyio.CancelScope()
         self._leaving = False
+        self._buried = False
+        self._sent = 0
         self._noise = b""
         self._fate = ""
 
@@ -85,31 +96,30 @@ class ServerProcess:
     def evidence(self) -> str:
         return self._log.last_line or self._noise.strip().decode(errors="replace")
 
+    @property
+    def heard(self) -> bool:
+        return self._stdin.was_read()
+
     async def ended(self) -> None:
         await self._ended.wait()
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[TransportStreams]:
-        """Run the process.
-
-        Raises:
-            OSError: when it cannot be started.
-        """
-        with closing(self._log):
+        with closing(self._log), closing(self._stdin):
             # Shielded, and nothing is awaited before the `try`: a cancellation in between would
             # lose sight of a running process.
             with anyio.CancelScope(shield=True):
-                process = await anyio.open_process(
-                    self._command, env=self._environment, cwd=str(self._cwd), start_new_session=True
-                )
+                process = await self._start()
             received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
-            outgoing, to_send = anyio.create_memory_object_stream[SessionMessage]()
+            # Without a bound, so that nobody who gives up a call waits for a process that does not
+            # read; `_watch` sees to it that it does not grow for ever.
+            outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](math.inf)
             async with anyio.create_task_group() as tasks:
                 try:
                     tasks.start_soon(self._read, process, received)
                     tasks.start_soon(self._write, process, to_send)
                     tasks.start_soon(self._keep_log, process)
-                    tasks.start_soon(self._watch, process)
+                    tasks.start_soon(self._watch, process, to_send)
                     yield incoming, outgoing
                 finally:
                     self._leaving = True
@@ -121,6 +131,23 @@ class ServerProcess:
                             stream.close()
                     tasks.cancel_scope.cancel()
 
+    async def _start(self) -> Process:
+        try:
+            return await anyio.open_process(
+                self._command,
+                stdin=self._stdin.reading_end,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=self._environment,
+                cwd=self._cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            missing = self._written.cwd if error.filename == self._cwd else self._written.command[0]
+            raise NotStartedError(error.strerror or type(error).__name__, missing) from error
+        finally:
+            self._stdin.started()
+
     async def _read(
         self,
         process: Process,
@@ -129,14 +156,19 @@ class ServerProcess:
         # The fate is known before the stream closes, so that whoever waits for an answer can say
         # why there will be none.
         async with received:
-            ends = (*GONE, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound)
-            with self._reading, suppress(*ends):
-                stdout = BufferedByteReceiveStream(_present(process.stdout))
-                while True:
-                    line = await stdout.receive_until(b"\n", LONGEST_LINE)
-                    for message in self._parsed(line):
-                        await received.send(message)
-            await self._bury(process)
+            try:
+                with self._reading:
+                    stdout = BufferedByteReceiveStream(_present(process.stdout))
+                    while True:
+                        line = await stdout.receive_until(b"\n", LONGEST_LINE)
+                        for message in self._parsed(line):
+                            await received.send(message)
+            except anyio.DelimiterNotFound:
+                await self._bury(process, f"sent a line of more than {LONGEST_LINE} bytes")
+            except (*GONE, anyio.EndOfStream, anyio.IncompleteRead):
+                await self._bury(process)
+            else:
+                await self._bury(process)
 
     def _parsed(self, line: bytes) -> tuple[SessionMessage, ...]:
         """Return the message in a line; none for a line that is rubbish."""
@@ -153,7 +185,8 @@ class ServerProcess:
             try:
                 async for message in to_send:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await _present(process.stdin).send(text.encode() + b"\n")
+                    await self._stdin.send(text.encode() + b"\n")
+                    self._sent += 1
             except GONE:
                 # A server that hears nothing any more answers nothing any more.
                 await self._bury(process)
@@ -166,33 +199,52 @@ class ServerProcess:
         finally:
             self._logged.set()
 
-    async def _watch(self, process: Process) -> None:
-        """Stop reading when the process is gone, though what it started may hold its pipes open."""
-        while process.returncode is None:  # noqa: ASYNC110  see `_exited`
+    async def _watch(
+        self, process: Process, to_send: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        """Stop reading when the process is gone, though what it started may hold its pipes open.
+
+        Give up a process that reads nothing while ever more is to be said to it.
+        """
+        sent, since = self._sent, anyio.current_time()
+        while process.returncode is None:
             await anyio.sleep(WATCH)
+            if self._sent != sent or to_send.statistics().current_buffer_used < BACKLOG:
+                sent, since = self._sent, anyio.current_time()
+            elif anyio.current_time() - since > STUCK:
+                await self._bury(process, "stopped reading its stdin")
         await anyio.sleep(DRAIN)
         self._reading.cancel()
 
-    async def _bury(self, process: Process) -> None:
-        """End what is left of a server that has fallen silent, and say what became of it."""
+    async def _bury(self, process: Process, deed: str = "") -> None:
+        """End what is left of a server that has fallen silent, and say what became of it.
+
+        Args:
+            deed: what it did to be ended; nothing where its end, or its silence, is all we know.
+        """
         if self._leaving:
             return
+        if self._buried:
+            await self._ended.wait()
+            return
+        self._buried = True
         with anyio.CancelScope(shield=True):
             by_itself = await self._end(process)
-            self._fate = _fate(process.returncode) if by_itself else "closed its pipes"
+            silent = _fate(process.returncode) if by_itself else "closed its pipes"
+            self._fate = deed or silent
             self._ended.set()
 
     async def _end(self, process: Process) -> bool:
         """End the process and all that it started; return whether it ended by itself."""
-        await _close(_present(process.stdin))
+        self._stdin.close()
         by_itself = await _exited(process, GRACE)
         await terminate_posix_process_tree(process, GRACE)
-        await _exited(process, REAPING)
-        # What a server started and let go may hold its stderr open for ever.
-        with anyio.move_on_after(GRACE):
-            await self._logged.wait()
-        await _close(_present(process.stdout))
-        await _close(_present(process.stderr))
+        if await _exited(process, REAPING):
+            # What a server started and let go may hold its stderr open for ever.
+            with anyio.move_on_after(GRACE):
+                await self._logged.wait()
+            # Whatever it has left unread in its pipes: a pipe that is not closed outlives the loop.
+            await process.aclose()
         return by_itself
 
 
@@ -248,12 +300,7 @@ async def _exited(process: Process, limit: float) -> bool:
     return process.returncode is not None
 
 
-def _present(pipe: _Pipe | None) -> _Pipe:
+def _present(pipe: ByteReceiveStream | None) -> ByteReceiveStream:
     if pipe is None:
-        raise TypeError("a server's process is started with three pipes")
+        raise TypeError("a server's process is started with pipes")
     return pipe
-
-
-async def _close(pipe: AsyncResource) -> None:
-    with suppress(*GONE):
-        await pipe.aclose()

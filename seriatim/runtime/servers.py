@@ -1,12 +1,12 @@
 """The MCP servers of one run: started side by side, called, and stopped for certain."""
 
 import logging
+import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final, assert_never, final
+from typing import Final, final
 
 import anyio
 from mcp_types import Tool
@@ -21,10 +21,12 @@ from interceptors import (
     ToolRef,
     printable,
 )
-from seriatim.runtime.connection import Connected, Connection, Unavailable
+from seriatim.runtime.connection import Connected, Connection
 from seriatim.runtime.endpoint import Endpoint
 from seriatim.runtime.expansion import Expanded, MissingVariableError, expand
 from seriatim.runtime.link import Link
+from seriatim.runtime.listing import NO_TOOLS
+from seriatim.runtime.news import ServersAwaited, Watch, no_watch
 from seriatim.runtime.process import ServerProcess
 from seriatim.runtime.server_log import ServerLog, log_path
 from seriatim.topology.models import HttpTransport, ServerDefinition, StdioTransport
@@ -32,16 +34,15 @@ from telemetry.context import no_trace_of_its_own
 
 START_LIMIT: Final = 30.0
 """Seconds in which a server has to answer with its tools."""
-STOP_LIMIT: Final = 10.0
-"""Seconds after which a connection that does not close is broken off; processes need fewer."""
+NOTICE: Final = 3.0
+"""Seconds of waiting for servers after which it is said for whom; most have answered by then."""
 
 _SDK_LOGGERS: Final = ("mcp", "client")
-_NO_TOOLS: Final[Mapping[str, Tool]] = MappingProxyType({})
 
 
 @final
 class RunningServers:
-    """Satisfies `interceptors.Servers` with real MCP servers.
+    """Satisfies `interceptors.Servers` and `interceptors.Annotations` with real MCP servers.
 
     Attributes:
         secrets: every value that came in through `${VAR}`.
@@ -54,30 +55,34 @@ class RunningServers:
     async def call(
         self, tool: ToolRef, arguments: JsonObject, meta: JsonObject, progress: Progress
     ) -> Completed | Failed:
-        if tool.server not in self._connections:
-            raise ServerUnavailableError(tool.server, "it is none of the servers of this run")
-        connection = self._connections[tool.server]
+        connection = self._connection(tool.server)
         return await connection.call(tool.name, arguments, meta, progress)
 
+    async def reads_only(self, tool: ToolRef) -> bool:
+        connection = self._connection(tool.server)
+        if not connection.listing.is_known:
+            await connection.available()
+        listed = connection.listing.tools.get(tool.name)
+        return bool(listed and listed.annotations and listed.annotations.read_only_hint)
+
     def tools(self, server: str) -> Mapping[str, Tool]:
-        """Return a server's tools by name, as it listed them at its start; none if unavailable."""
+        """Return a server's tools by name, as it listed them last; none if it never has."""
         if server not in self._connections:
-            return _NO_TOOLS
-        match self._connections[server].state:
-            case Connected(tools=tools):
-                return tools
-            case Unavailable():
-                return _NO_TOOLS
-            case state:
-                assert_never(state)
+            return NO_TOOLS
+        return self._connections[server].listing.tools
 
     def problems(self) -> Mapping[str, str]:
         """Return, for each server that is not available, why, as a clause."""
         return {
             server: connection.state.detail
             for server, connection in self._connections.items()
-            if isinstance(connection.state, Unavailable)
+            if not isinstance(connection.state, Connected)
         }
+
+    def _connection(self, server: str) -> Connection:
+        if server not in self._connections:
+            raise ServerUnavailableError(server, "it is none of the servers of this run")
+        return self._connections[server]
 
 
 @asynccontextmanager
@@ -87,17 +92,45 @@ async def open_servers(
     directory: Path,
     *,
     start_limit: float = START_LIMIT,
+    patience: float = math.inf,
+    pin: bool = False,
+    watch: Watch = no_watch,
 ) -> AsyncIterator[RunningServers]:
-    """Start servers, and stop them on leaving, however that comes about.
+    """Start servers, keep them running, and stop them on leaving, however that comes about.
 
-    A server that does not start is no error here: calls to it fail, and `problems` says why.
+    A server that does not start, or ends, is no error here: calls to it fail, `problems` says why,
+    and it is started again in the background. The servers outlive a cancellation for as long as the
+    body does, so that what it still has under way can come to its end.
 
     Args:
         environ: where `${VAR}` and the few variables that every process gets come from.
         directory: the workspace's directory; logs go to `.seriatim/servers/` in it.
         start_limit: seconds in which each server has to answer with its tools.
+        patience: seconds after which the body begins although servers have not answered yet.
+        pin: refuse calls of tools whose definition is not what it was at first.
+        watch: told what becomes of the servers; raises nothing.
     """
-    connections, secrets = _connections(definitions, environ, directory, start_limit)
+    defined = {definition.id: definition for definition in definitions}
+    expansions = {server: _expansion(each, environ) for server, each in defined.items()}
+    secrets = frozenset[str]().union(
+        *(each.secrets for each in expansions.values() if isinstance(each, Expanded))
+    )
+    redactor = Redactor(secrets)
+
+    def show(text: str) -> str:
+        return printable(redactor.text(text))
+
+    connections = {
+        server: Connection(
+            server,
+            partial(_link, defined[server], expansion, environ, directory),
+            start_limit,
+            show,
+            pin=pin,
+            watch=watch,
+        )
+        for server, expansion in expansions.items()
+    }
     raised: list[Exception] = []
     with _quiet_sdk():
         async with anyio.create_task_group() as tasks:
@@ -106,56 +139,51 @@ async def open_servers(
                 for connection in connections.values():
                     tasks.start_soon(connection.run)
             try:
-                for connection in connections.values():
-                    await connection.settled.wait()
+                await _first_answers(connections, patience, watch)
                 yield RunningServers(connections, secrets)
             except Exception as error:  # noqa: BLE001  raised below: a task group would wrap it
                 raised.append(error)
             finally:
                 for connection in connections.values():
                     connection.stop()
-                tasks.cancel_scope.deadline = anyio.current_time() + STOP_LIMIT
     for each in raised:
         raise each
 
 
-def _connections(
-    definitions: Iterable[ServerDefinition],
+async def _first_answers(
+    connections: Mapping[str, Connection], patience: float, watch: Watch
+) -> None:
+    """Wait until every server has answered, or has failed to, and say who is waited for."""
+
+    async def all_settled() -> None:
+        for connection in connections.values():
+            await connection.settled.wait()
+
+    with anyio.move_on_after(patience):
+        with anyio.move_on_after(NOTICE):
+            await all_settled()
+            return
+        awaited = (server for server, each in connections.items() if not each.settled.is_set())
+        await watch(ServersAwaited(tuple(awaited)))
+        await all_settled()
+
+
+def _link(
+    definition: ServerDefinition,
+    expansion: Expanded | MissingVariableError,
     environ: Mapping[str, str],
     directory: Path,
-    start_limit: float,
-) -> tuple[Mapping[str, Connection], frozenset[str]]:
-    """Prepare a connection to each server; also return the secrets of all of them."""
-    expansions = {definition.id: _expansion(definition, environ) for definition in definitions}
-    secrets = frozenset(
-        secret
-        for expansion in expansions.values()
-        if isinstance(expansion, Expanded)
-        for secret in expansion.secrets
-    )
-    redactor = Redactor(secrets)
-
-    def show(text: str) -> str:
-        return printable(redactor.text(text))
-
-    def new_link(server: str) -> Link:
-        expansion = expansions[server]
-        if isinstance(expansion, MissingVariableError):
-            raise expansion
-        match expansion.transport:
-            case StdioTransport() as transport:
-                log = ServerLog(log_path(directory, server), expansion.secrets)
-                return ServerProcess(transport, environ, directory, log)
-            case HttpTransport() as transport:
-                return Endpoint(transport)
-            case _:
-                assert_never(expansion.transport)
-
-    connections = {
-        server: Connection(server, partial(new_link, server), start_limit, show)
-        for server in expansions
-    }
-    return connections, secrets
+) -> Link:
+    if isinstance(expansion, MissingVariableError):
+        raise expansion
+    match definition.transport, expansion.transport:
+        case StdioTransport() as written, StdioTransport() as transport:
+            log = ServerLog(log_path(directory, definition.id), expansion.secrets)
+            return ServerProcess(transport, written, environ, directory, log)
+        case _, HttpTransport() as transport:
+            return Endpoint(transport)
+        case _:
+            raise TypeError("an expansion keeps the kind of its transport")
 
 
 def _expansion(

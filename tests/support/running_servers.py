@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from interceptors import Completed, Failed, ServerUnavailableError, ToolRef, no_progress
+from seriatim.runtime.news import ServerNews
 from seriatim.runtime.servers import RunningServers, open_servers
 from seriatim.topology.models import ServerDefinition
 
@@ -20,18 +21,36 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 
 
 class Opener:
-    """Opens servers in one workspace directory."""
+    """Opens servers in one workspace directory.
+
+    Attributes:
+        news: what was told of them.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.news: list[ServerNews] = []
 
     def __call__(
         self,
         *definitions: ServerDefinition,
         environ: Mapping[str, str] = ENVIRON,
         start_limit: float = PLENTY,
+        patience: float = PLENTY,
+        pin: bool = False,
     ) -> AbstractAsyncContextManager[RunningServers]:
-        return open_servers(definitions, environ, self._directory, start_limit=start_limit)
+        return open_servers(
+            definitions,
+            environ,
+            self._directory,
+            start_limit=start_limit,
+            patience=patience,
+            pin=pin,
+            watch=self._watch,
+        )
+
+    async def _watch(self, news: ServerNews) -> None:
+        self.news.append(news)
 
 
 async def call(
