@@ -53,4 +53,3 @@ class Engines:
 
     policy: PolicyFor = tier_policy
     ledger: Ledger = field(default_factory=MemoryLedger)
-
