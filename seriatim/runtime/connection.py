@@ -7,25 +7,22 @@ from typing import Final, TypeAlias, assert_never, final
 
 import anyio
 from mcp import ClientSession, MCPError
-from mcp_types import (
-    UNSUPPORTED_PROTOCOL_VERSION,
-    Implementation,
-    PaginatedRequestParams,
-    Tool,
-)
+from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import ValidationError
 
 from interceptors import (
     Completed,
+    Dialogue,
     Failed,
     JsonObject,
     Progress,
     ServerProtocolError,
     ServerUnavailableError,
 )
-from seriatim import __version__
+from seriatim.runtime.asking import AskingDispatcher
 from seriatim.runtime.expansion import MissingVariableError
 from seriatim.runtime.link import Link
+from seriatim.runtime.session import ListedTool, RelaySession, list_tools
 from seriatim.runtime.wire import send_call, was_lost
 
 PROBE_SHARE: Final = 1 / 3
@@ -41,8 +38,8 @@ class Connected:
     """The server answers."""
 
     link: Link
-    session: ClientSession
-    tools: Mapping[str, Tool]
+    session: RelaySession
+    tools: Mapping[str, ListedTool]
 
 
 @final
@@ -65,15 +62,23 @@ class Connection:
         new_link: makes the way to it, once for each attempt; may raise `MissingVariableError`.
         limit: seconds in which it has to answer with its tools.
         show: makes what a server or a library said fit to be shown.
+        interactive: whether those who make calls may be able to answer questions.
     """
 
     def __init__(
-        self, server: str, new_link: Callable[[], Link], limit: float, show: Callable[[str], str]
+        self,
+        server: str,
+        new_link: Callable[[], Link],
+        limit: float,
+        show: Callable[[str], str],
+        *,
+        interactive: bool,
     ) -> None:
         self.server: Final = server
         self._new_link: Final = new_link
         self._limit: Final = limit
         self._show: Final = show
+        self._interactive: Final = interactive
         self._stay: Final = anyio.CancelScope()
         self.state: Connected | Unavailable = Unavailable("it was not started")
         self.settled: Final = anyio.Event()
@@ -100,7 +105,12 @@ class Connection:
         self._stay.cancel()
 
     async def call(
-        self, tool: str, arguments: JsonObject, meta: JsonObject, progress: Progress
+        self,
+        tool: str,
+        arguments: JsonObject,
+        meta: JsonObject,
+        progress: Progress,
+        dialogue: Dialogue,
     ) -> Completed | Failed:
         """Call a tool; see `interceptors.Servers`."""
         match self.state:
@@ -108,7 +118,7 @@ class Connection:
                 raise ServerUnavailableError(self.server, detail)
             case Connected(link, session, _):
                 try:
-                    return await send_call(session, tool, arguments, meta, progress)
+                    return await send_call(session, tool, arguments, meta, progress, dialogue)
                 except MCPError as error:
                     if was_lost(error):
                         raise ServerUnavailableError(
@@ -122,15 +132,16 @@ class Connection:
     async def _keep(self, link: Link, greet: Greeting, deadline: float) -> str:
         """Reach the server, stay until it ends or `stop` is called, and return why it is over."""
         problem = "it was stopped"
-        client = Implementation(name="seriatim", version=__version__)
         with anyio.CancelScope(deadline=deadline) as patience:
             try:
                 async with (
                     link.streams() as (incoming, outgoing),
-                    ClientSession(incoming, outgoing, client_info=client) as session,
+                    RelaySession(
+                        AskingDispatcher(incoming, outgoing, interactive=self._interactive)
+                    ) as session,
                 ):
                     await greet(session)
-                    self.state = Connected(link, session, await _list_tools(session))
+                    self.state = Connected(link, session, await list_tools(session))
                     patience.deadline = math.inf
                     self.settled.set()
                     with self._stay:
@@ -168,16 +179,6 @@ class Connection:
 
 async def _greet_handshake_era(session: ClientSession) -> None:
     await session.initialize()
-
-
-async def _list_tools(session: ClientSession) -> Mapping[str, Tool]:
-    tools: dict[str, Tool] = {}
-    page = await session.list_tools()
-    tools.update((tool.name, tool) for tool in page.tools)
-    while page.next_cursor is not None:
-        page = await session.list_tools(params=PaginatedRequestParams(cursor=page.next_cursor))
-        tools.update((tool.name, tool) for tool in page.tools)
-    return tools
 
 
 def _clause(error: BaseException) -> str:

@@ -80,12 +80,14 @@ async def open_run(
     max_calls: int,
     environ: Mapping[str, str],
     observers: Observers,
+    interactive: bool = False,
 ) -> AsyncIterator[Run]:
     """Start the servers that `agents` need, and stop them when the run ends.
 
     Args:
         max_calls: calls that the run may make; `NO_LIMIT` for any number.
         environ: where `${VAR}` of the server definitions comes from.
+        interactive: whether clients make the calls, who may be able to answer what servers ask.
 
     A server that does not start, for want of a variable or otherwise, is no error here: calls to it
     fail, and `servers.problems()` says why.
@@ -95,7 +97,9 @@ async def open_run(
     ledger = MemoryLedger()
     names = _names(topology, workspace)
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
-    async with open_servers(definitions, environ, workspace.directory) as servers:
+    async with open_servers(
+        definitions, environ, workspace.directory, interactive=interactive
+    ) as servers:
         try:
             yield Run(
                 id=run,

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import Final, assert_never, final
 
 import anyio
-from mcp_types import Tool
 
 from interceptors import (
+    NOBODY,
     Completed,
+    Dialogue,
     Failed,
     JsonObject,
     Progress,
@@ -27,6 +28,7 @@ from seriatim.runtime.expansion import Expanded, MissingVariableError, expand
 from seriatim.runtime.link import Link
 from seriatim.runtime.process import ServerProcess
 from seriatim.runtime.server_log import ServerLog, log_path
+from seriatim.runtime.session import ListedTool
 from seriatim.topology.models import HttpTransport, ServerDefinition, StdioTransport
 from telemetry.context import no_trace_of_its_own
 
@@ -36,7 +38,7 @@ STOP_LIMIT: Final = 10.0
 """Seconds after which a connection that does not close is broken off; processes need fewer."""
 
 _SDK_LOGGERS: Final = ("mcp", "client")
-_NO_TOOLS: Final[Mapping[str, Tool]] = MappingProxyType({})
+_NO_TOOLS: Final[Mapping[str, ListedTool]] = MappingProxyType({})
 
 
 @final
@@ -52,14 +54,19 @@ class RunningServers:
         self.secrets: Final = secrets
 
     async def call(
-        self, tool: ToolRef, arguments: JsonObject, meta: JsonObject, progress: Progress
+        self,
+        tool: ToolRef,
+        arguments: JsonObject,
+        meta: JsonObject,
+        progress: Progress,
+        dialogue: Dialogue = NOBODY,
     ) -> Completed | Failed:
         if tool.server not in self._connections:
             raise ServerUnavailableError(tool.server, "it is none of the servers of this run")
         connection = self._connections[tool.server]
-        return await connection.call(tool.name, arguments, meta, progress)
+        return await connection.call(tool.name, arguments, meta, progress, dialogue)
 
-    def tools(self, server: str) -> Mapping[str, Tool]:
+    def tools(self, server: str) -> Mapping[str, ListedTool]:
         """Return a server's tools by name, as it listed them at its start; none if unavailable."""
         if server not in self._connections:
             return _NO_TOOLS
@@ -87,6 +94,7 @@ async def open_servers(
     directory: Path,
     *,
     start_limit: float = START_LIMIT,
+    interactive: bool = False,
 ) -> AsyncIterator[RunningServers]:
     """Start servers, and stop them on leaving, however that comes about.
 
@@ -96,8 +104,11 @@ async def open_servers(
         environ: where `${VAR}` and the few variables that every process gets come from.
         directory: the workspace's directory; logs go to `.seriatim/servers/` in it.
         start_limit: seconds in which each server has to answer with its tools.
+        interactive: whether those who make calls may be able to answer what servers ask.
     """
-    connections, secrets = _connections(definitions, environ, directory, start_limit)
+    connections, secrets = _connections(
+        definitions, environ, directory, start_limit, interactive=interactive
+    )
     raised: list[Exception] = []
     with _quiet_sdk():
         async with anyio.create_task_group() as tasks:
@@ -124,6 +135,8 @@ def _connections(
     environ: Mapping[str, str],
     directory: Path,
     start_limit: float,
+    *,
+    interactive: bool,
 ) -> tuple[Mapping[str, Connection], frozenset[str]]:
     """Prepare a connection to each server; also return the secrets of all of them."""
     expansions = {definition.id: _expansion(definition, environ) for definition in definitions}
@@ -152,7 +165,9 @@ def _connections(
                 assert_never(expansion.transport)
 
     connections = {
-        server: Connection(server, partial(new_link, server), start_limit, show)
+        server: Connection(
+            server, partial(new_link, server), start_limit, show, interactive=interactive
+        )
         for server in expansions
     }
     return connections, secrets
