@@ -4,6 +4,8 @@ Every combination of the protocol's era and way (stdio, streamable HTTP) in fron
 against the server on the wire, where no model stands between that could drop what it does not know.
 """
 
+import json
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -11,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.raw_clients import Json, RawClient
-from tests.support.relays import BACKS, FRONTS, Relays, canonical, relays, skill
+from tests.support.relays import BACKS, ENVIRON, FRONTS, Relays, canonical, skill
 from tests.support.servers.corpus_cases import (
     ERRORS,
     ODD_RESULTS,
@@ -20,12 +22,6 @@ from tests.support.servers.corpus_cases import (
     UNFIT_RESULTS,
     large_text,
 )
-
-
-@pytest.fixture(scope="module")
-def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relays]:
-    with relays(tmp_path_factory.mktemp("relays")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -165,22 +161,97 @@ def test_who_asks_for_no_progress_gets_none(client: RawClient, back: str) -> Non
 
 
 def test_a_cancelled_call_is_cancelled_upstream_recorded_and_unlocks_nothing(
-    wire: Relays, front: str, back: str
+    wire: Relays, front: str, back: str, client: RawClient
 ) -> None:
     started = wire.directory / f"started-{front}-{back}"
-    seen = wire.notes.read_text().count("\n") if wire.notes.exists() else 0
-    with wire.through(front) as client:
-        client.give_up(
-            "tools/call",
-            {"name": skill(back, "wait"), "arguments": {"started": str(started)}},
-            started.exists,
-        )
-        until(lambda: wire.notes.exists() and wire.notes.read_text().count("\n") > seen)
-        until(lambda: call(client, skill(back, "typed"))["result"]["isError"])
-        refused = call(client, skill(back, "typed"))["result"]
-        assert refused["content"][0]["text"] == (
-            f"{back}-typed requires {back}-wait, which was called but did not succeed in this "
-            f"session. Call {back}-wait again, then retry."
-        )
-    rows = [row for row in wire.rows() if row["skill"] == skill(back, "wait")]
-    assert (rows[-1]["outcome"], rows[-1]["error_kind"]) == ("failed", "cancelled")
+    cancelled = wire.cancelled
+    client.give_up(
+        "tools/call",
+        {"name": skill(back, "wait"), "arguments": {"started": str(started)}},
+        started.exists,
+    )
+    until(lambda: wire.cancelled > cancelled)
+    until(lambda: wire.rows(skill(back, "wait"))[-1]["inputs"].endswith(f'{started}"}}'))
+    row = wire.rows(skill(back, "wait"))[-1]
+    assert (row["outcome"], row["error_kind"]) == ("failed", "cancelled")
+    refused = call(client, skill(back, "typed"))["result"]
+    assert refused["content"][0]["text"] == (
+        f"{back}-typed requires {back}-wait, which was called but did not succeed in this "
+        f"session. Call {back}-wait again, then retry."
+    )
+
+
+def test_a_call_that_takes_too_long_fails_and_is_cancelled_upstream(
+    wire: Relays, back: str, client: RawClient
+) -> None:
+    cancelled = wire.cancelled
+    result = call(client, skill(back, "brief"))["result"]
+    assert result == {
+        **result,
+        "isError": True,
+        "content": [
+            {
+                "type": "text",
+                "text": f"{back}-brief failed: it did not answer within 0.3 seconds.",
+            }
+        ],
+    }
+    until(lambda: wire.cancelled > cancelled)
+    row = wire.rows(skill(back, "brief"))[-1]
+    assert (row["outcome"], row["error_kind"]) == ("failed", "timeout")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [("words", "a string"), (3, "a number"), ([1], "a list"), (False, "a boolean")],
+)
+def test_arguments_that_are_no_object_fail_on_record(
+    wire: Relays, client: RawClient, arguments: object, kind: str
+) -> None:
+    sent = {"name": "legacy-stdio-echo", "arguments": arguments}
+    result = client.request("tools/call", sent)["result"]
+    assert result["isError"] is True
+    assert result["content"][0]["text"] == (
+        f"legacy-stdio-echo was not run: its arguments are no JSON object (they are {kind})."
+    )
+    row = wire.rows("legacy-stdio-echo")[-1]
+    assert (row["outcome"], row["error_kind"]) == ("failed", "invalid_arguments")
+    assert json.loads(row["inputs"]) == {"broken": json.dumps(arguments)}
+
+
+def test_params_that_are_malformed_elsewhere_fail_on_record(
+    wire: Relays, clients: Mapping[str, RawClient]
+) -> None:
+    sent = {"name": "legacy-stdio-echo", "arguments": {}, "_meta": 5}
+    result = clients["legacy-http"].request("tools/call", sent)["result"]
+    assert result["content"][0]["text"] == (
+        "legacy-stdio-echo was not run: its arguments are no JSON object "
+        "(`params._meta` is malformed)."
+    )
+    assert wire.rows("legacy-stdio-echo")[-1]["error_kind"] == "invalid_arguments"
+
+
+@pytest.mark.parametrize(("name", "shown"), [(5, "(5)"), (None, "(null)"), ({}, "({})")])
+@pytest.mark.parametrize("front", ["legacy-stdio", "legacy-http", "modern-stdio"])
+def test_a_name_that_is_no_text_is_refused_on_record(
+    wire: Relays, client: RawClient, name: object, shown: str
+) -> None:
+    result = client.request("tools/call", {"name": name, "arguments": {}})["result"]
+    assert result["isError"] is True
+    assert result["content"][0]["text"].startswith(f"{shown} is not one of your tools. ")
+    row = wire.rows(shown)[-1]
+    assert (row["policy_decision"], row["rule"], row["tool"]) == ("deny", "grant", None)
+
+
+def test_a_call_before_the_handshake_is_turned_away(wire: Relays) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}
+    pipe = subprocess.PIPE
+    command = wire.command("ada")
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ENVIRON) as gateway:
+        assert gateway.stdin is not None
+        assert gateway.stdout is not None
+        gateway.stdin.write(json.dumps(body).encode() + b"\n")
+        gateway.stdin.flush()
+        assert json.loads(gateway.stdout.readline())["error"]["code"] == -32602
+        gateway.stdin.close()
+    assert wire.rows("x") == []

@@ -2,10 +2,11 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,14 @@ class Relays:
     endpoints: Mapping[Era, str]
 
     @property
-    def notes(self) -> Path:
-        """The file that gets a line for each call that the corpus server saw cancelled."""
-        return self.directory / "notes"
+    def cancelled(self) -> int:
+        """The number of calls that the corpus server saw cancelled."""
+        notes = self.directory / "notes"
+        return len(notes.read_text().splitlines()) if notes.exists() else 0
+
+    def command(self, agent: str) -> list[str]:
+        """Return what starts a gateway over stdio."""
+        return _gateway(self.directory, "--agent", agent)
 
     def direct(self, back: str) -> AbstractContextManager[RawClient]:
         """Reach the corpus server itself."""
@@ -77,16 +83,17 @@ class Relays:
                 capabilities=capabilities,
                 answerer=answerer,
             )
-        command = _gateway(self.directory, "--agent", agent)
-        return raw_stdio(command, era, env=ENVIRON, capabilities=capabilities, answerer=answerer)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the audit log, oldest first."""
-        command = [sys.executable, "-m", "seriatim", "logs", str(self.directory)]
-        done = subprocess.run(
-            [*command, "--format", "json"], capture_output=True, check=True, env=ENVIRON
+        return raw_stdio(
+            self.command(agent), era, env=ENVIRON, capabilities=capabilities, answerer=answerer
         )
-        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def rows(self, skill: str) -> list[dict[str, Any]]:
+        """Return the audit rows of a skill, oldest first."""
+        log = self.directory / ".seriatim" / "audit.sqlite3"
+        with closing(sqlite3.connect(log)) as database:
+            database.row_factory = sqlite3.Row
+            query = "SELECT * FROM audit WHERE skill = ? ORDER BY event_id"
+            return [dict(row) for row in database.execute(query, [skill])]
 
 
 def skill(back: str, tool: str) -> str:
@@ -144,10 +151,16 @@ def _write_workspace(directory: Path, endpoints: Mapping[Era, str]) -> None:
         endpoint = {"transport": "http", "endpoint": endpoints[era]}
         servers.append({"id": f"{era}-http", **endpoint})
     skills = [
-        {"id": skill(back, tool), "server": back, "tool": tool, "description": "As the skill says."}
-        | ({"arguments": {"to": "ops"}} if tool == "fixed" else {})
+        {
+            "id": skill(back, id_),
+            "server": back,
+            "tool": tool,
+            "description": "As the skill says.",
+        }
+        | ({"arguments": {"to": "ops"}} if id_ == "fixed" else {})
+        | ({"constraints": {"timeout_seconds": 0.3}} if id_ == "brief" else {})
         for back in BACKS
-        for tool in TOOLS
+        for id_, tool in [*((tool, tool) for tool in TOOLS), ("brief", "wait")]
     ]
     ids = [each["id"] for each in skills]
     requires = {skill(back, "typed"): [skill(back, "wait")] for back in BACKS}
