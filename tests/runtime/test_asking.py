@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ METHODS = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
-CAPABLE: Json = {"elicitation": {"form": {}}, "sampling": {}, "roots": {"listChanged": True}}
+CAPABLE: Json = {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
 REFUSAL = {
     "elicitation": "elicitation/create",
     "sampling": "sampling/createMessage",
@@ -33,15 +34,39 @@ REFUSAL = {
 }
 
 
+NO: Json = {"code": -32099, "message": "the user is out", "data": {"until": 5}}
+
+
 class Asked:
-    """Answers what servers ask, and keeps it."""
+    """A client that answers what servers ask, and keeps it."""
 
     def __init__(self) -> None:
         self.questions: list[Json] = []
+        self.willing = True
+        self.client: RawClient
 
     def __call__(self, message: Json) -> Json:
         self.questions.append(message)
-        return {"result": ANSWERS[METHODS[message["method"]]]}
+        answer = {"result": ANSWERS[METHODS[message["method"]]]}
+        return answer if self.willing else {"error": NO}
+
+
+@pytest.fixture(scope="module")
+def capable(wire: Relays) -> Iterator[Mapping[str, Asked]]:
+    """Clients in each form that can be asked anything."""
+    with ExitStack() as stack:
+        clients = {front: Asked() for front in FRONTS}
+        for front, asked in clients.items():
+            way = wire.through(front, capabilities=CAPABLE, answerer=asked)
+            asked.client = stack.enter_context(way)
+        yield clients
+
+
+@pytest.fixture(scope="module")
+def bare(wire: Relays) -> Iterator[Mapping[str, RawClient]]:
+    """Clients in each form that can be asked nothing."""
+    with ExitStack() as stack:
+        yield {front: stack.enter_context(wire.through(front)) for front in FRONTS}
 
 
 def ask(client: RawClient, back: str, what: str, **more: Any) -> Json:
@@ -62,11 +87,11 @@ def kinds(wire: Relays, back: str) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize("back", BACKS)
 @pytest.mark.parametrize("front", ["legacy-stdio", "legacy-http"])
 def test_a_client_of_the_handshake_era_is_asked_during_its_call(
-    wire: Relays, front: str, back: str, what: str
+    wire: Relays, capable: Mapping[str, Asked], front: str, back: str, what: str
 ) -> None:
-    asked = Asked()
-    with wire.through(front, capabilities=CAPABLE, answerer=asked) as client:
-        answer = text(ask(client, back, what))
+    asked = capable[front]
+    asked.questions.clear()
+    answer = text(ask(asked.client, back, what))
     assert answer["result"] == ANSWERS[what]
     [question] = asked.questions
     assert METHODS[question["method"]] == what
@@ -84,30 +109,28 @@ def test_a_client_of_the_handshake_era_is_asked_during_its_call(
 @pytest.mark.parametrize("back", ["modern-stdio", "modern-http"])
 @pytest.mark.parametrize("front", ["modern-stdio", "modern-http"])
 def test_a_client_of_the_newest_protocol_gets_the_question_and_calls_again(
-    wire: Relays, front: str, back: str, what: str
+    wire: Relays, capable: Mapping[str, Asked], front: str, back: str, what: str
 ) -> None:
-    with wire.through(front, agent="bob", capabilities=CAPABLE) as client:
-        question = ask(client, back, what)["result"]
-        assert question["resultType"] == "input_required"
-        assert question["requestState"] == "round 1"
-        assert METHODS[question["inputRequests"]["q"]["method"]] == what
-        again = {"inputResponses": {"q": ANSWERS[what]}, "requestState": "round 1"}
-        assert text(ask(client, back, what, **again)) == {
-            "result": ANSWERS[what],
-            "state": "round 1",
-        }
+    client = capable[front].client
+    question = ask(client, back, what)["result"]
+    assert question["resultType"] == "input_required"
+    assert question["requestState"] == "round 1"
+    assert METHODS[question["inputRequests"]["q"]["method"]] == what
+    again = {"inputResponses": {"q": ANSWERS[what]}, "requestState": "round 1"}
+    answer = text(ask(client, back, what, **again))
+    assert answer == {"result": ANSWERS[what], "state": "round 1"}
     assert kinds(wire, back)[-2:] == [("failed", "input_required"), ("completed", None)]
 
 
-@pytest.mark.parametrize("back", ["modern-stdio", "modern-http"])
-def test_a_call_that_only_asks_unlocks_nothing(wire: Relays, back: str) -> None:
+def test_a_call_that_only_asks_unlocks_nothing(wire: Relays) -> None:
+    back = "modern-http"
     with wire.through("modern-stdio", capabilities=CAPABLE) as client:
         ask(client, back, "elicitation")
         guarded = {"name": skill(back, "fixed"), "arguments": {"case": "text"}}
         refused = client.request("tools/call", guarded)["result"]
         assert refused["content"][0]["text"] == (
-            f"{back}-fixed requires {back}-ask, which was called but did not succeed in this "
-            f"session. Call {back}-ask again, then retry."
+            "modern-http-fixed requires modern-http-ask, which was called but did not succeed in "
+            "this session. Call modern-http-ask again, then retry."
         )
         again = {"inputResponses": {"q": ANSWERS["elicitation"]}, "requestState": "round 1"}
         ask(client, back, "elicitation", **again)
@@ -117,10 +140,9 @@ def test_a_call_that_only_asks_unlocks_nothing(wire: Relays, back: str) -> None:
 @pytest.mark.parametrize("back", ["legacy-stdio", "legacy-http"])
 @pytest.mark.parametrize("front", ["modern-stdio", "modern-http"])
 def test_a_client_that_cannot_be_asked_during_a_call_is_a_clear_error_for_the_server(
-    wire: Relays, front: str, back: str
+    capable: Mapping[str, Asked], front: str, back: str
 ) -> None:
-    with wire.through(front, capabilities=CAPABLE) as client:
-        error = text(ask(client, back, "elicitation"))["error"]
+    error = text(ask(capable[front].client, back, "elicitation"))["error"]
     assert error == {
         "code": -32600,
         "message": "elicitation/create: a client of 2026-07-28 cannot be asked during a call",
@@ -131,13 +153,11 @@ def test_a_client_that_cannot_be_asked_during_a_call_is_a_clear_error_for_the_se
 @pytest.mark.parametrize("back", BACKS)
 @pytest.mark.parametrize("front", FRONTS)
 def test_a_client_is_not_asked_for_what_it_does_not_declare(
-    wire: Relays, front: str, back: str, what: str
+    bare: Mapping[str, RawClient], front: str, back: str, what: str
 ) -> None:
-    others = {name: value for name, value in CAPABLE.items() if name != what}
-    with wire.through(front, capabilities=others) as client:
-        [block] = ask(client, back, what)["result"]["content"]
+    [block] = ask(bare[front], back, what)["result"]["content"]
     if back.startswith("modern"):
-        assert block["text"] == f"the client declares {sorted(others)}"
+        assert block["text"] == "the client declares []"
     else:
         message = f"{REFUSAL[what]}: the client cannot answer it"
         assert json.loads(block["text"]) == {"error": {"code": -32601, "message": message}}
@@ -146,35 +166,33 @@ def test_a_client_is_not_asked_for_what_it_does_not_declare(
 @pytest.mark.parametrize("back", BACKS)
 @pytest.mark.parametrize("front", ["legacy-stdio", "legacy-http"])
 def test_a_client_that_will_not_answer_is_an_error_of_the_call(
-    wire: Relays, front: str, back: str
+    capable: Mapping[str, Asked], front: str, back: str
 ) -> None:
-    no = {"code": -32099, "message": "the user is out", "data": {"until": 5}}
-    with wire.through(front, capabilities=CAPABLE, answerer=lambda _: {"error": no}) as client:
-        answer = ask(client, back, "elicitation")
-    assert (answer if back.startswith("modern") else text(answer))["error"] == no
+    capable[front].willing = False
+    answer = ask(capable[front].client, back, "elicitation")
+    capable[front].willing = True
+    assert (answer if back.startswith("modern") else text(answer))["error"] == NO
 
 
 @pytest.mark.parametrize("back", ["legacy-stdio", "legacy-http"])
 def test_a_question_that_may_be_for_another_agent_is_asked_of_nobody(
-    wire: Relays, back: str
+    wire: Relays, capable: Mapping[str, Asked], back: str
 ) -> None:
-    asked = Asked()
+    asked = capable["legacy-http"]
+    asked.questions.clear()
     go, started = wire.directory / f"go-{back}", wire.directory / f"other-{back}"
     waiting = {"until": str(go), "started": str(started)}
-    with (
-        wire.through("legacy-http", agent="bob") as bob,
-        wire.through("legacy-http", capabilities=CAPABLE, answerer=asked) as ada,
-    ):
+    with wire.through("legacy-http", agent="bob") as bob:
         other = threading.Thread(
             target=bob.request,
             args=("tools/call", {"name": skill(back, "wait"), "arguments": waiting}),
         )
         other.start()
         until(started.exists)
-        error = text(ask(ada, back, "elicitation"))["error"]
+        error = text(ask(asked.client, back, "elicitation"))["error"]
         go.touch()
         other.join(20)
-        assert text(ask(ada, back, "elicitation"))["result"] == ANSWERS["elicitation"]
+        assert text(ask(asked.client, back, "elicitation"))["result"] == ANSWERS["elicitation"]
     assert error == {
         "code": -32600,
         "message": "elicitation/create: several calls are under way, and it may be for any of them",
