@@ -31,6 +31,7 @@ from interceptors import (
     CallId,
     Completed,
     DecisionId,
+    Dialogue,
     Execution,
     Failed,
     Handler,
@@ -77,7 +78,12 @@ class NoServers:
     """Answers at once, so that nothing but the gate is timed."""
 
     async def call(
-        self, _tool: ToolRef, _arguments: JsonObject, _meta: JsonObject, _progress: Progress
+        self,
+        _tool: ToolRef,
+        _arguments: JsonObject,
+        _meta: JsonObject,
+        _progress: Progress,
+        _dialogue: Dialogue,
     ) -> Completed | Failed:
         return DONE
 

@@ -122,6 +122,36 @@ async def no_progress(_done: float, _total: float | None, _message: str | None) 
     """Receive progress that nobody asked for."""
 
 
+Ask: TypeAlias = Callable[[str, JsonObject], Awaitable[JsonObject]]
+"""Sends a server's request, a method and its params, to whoever made a call; returns the result."""
+
+
+async def _ask_nobody(method: str, _params: JsonObject) -> JsonObject:
+    raise LookupError(f"there is nobody to answer {method}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """What a server may ask of whoever makes a call, and what it is told that had asked before.
+
+    Attributes:
+        capabilities: the MCP capabilities of the caller by which it can be asked; none is nobody.
+        ask: how it is asked while the call is under way.
+        told: the fields of a call that is made again, with the answers to what was asked.
+        owner: tells one caller from another.
+    """
+
+    capabilities: JsonObject = field(default_factory=dict)
+    owner: str = ""
+    ask: Ask = field(default=_ask_nobody, compare=False)
+    told: JsonObject = field(default_factory=dict)
+
+
+NOBODY: Final = Dialogue()
+"""The dialogue of a call whose caller cannot be asked anything."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -136,6 +166,7 @@ class ToolCall:
         standing: what the agent had seen when it issued the call.
         meta: entries of the caller's MCP `_meta` that belong to the application.
         progress: where progress of the tool goes.
+        dialogue: what the tool may ask of the caller.
         issued: when the agent issued the call, in UTC; the calls of one turn share the moment.
     """
 
@@ -149,4 +180,5 @@ class ToolCall:
     standing: Standing | StandingUnavailable
     meta: JsonObject = field(default_factory=dict)
     progress: Progress = field(default=no_progress, compare=False)
+    dialogue: Dialogue = NOBODY
     issued: datetime = field(default_factory=partial(datetime.now, UTC))

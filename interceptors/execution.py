@@ -7,6 +7,7 @@ import anyio
 
 from interceptors.calls import (
     BrokenArguments,
+    Dialogue,
     JsonObject,
     JsonValue,
     NoTool,
@@ -73,9 +74,16 @@ class Servers(Protocol):
     """Reaches MCP servers."""
 
     async def call(
-        self, tool: ToolRef, arguments: JsonObject, meta: JsonObject, progress: Progress
+        self,
+        tool: ToolRef,
+        arguments: JsonObject,
+        meta: JsonObject,
+        progress: Progress,
+        dialogue: Dialogue,
     ) -> Completed | Failed:
-        """Send one `tools/call` and return what came back: `Completed`, or a `ToolError`.
+        """Send one `tools/call` and return what came back.
+
+        That is `Completed`, a `ToolError`, or `InputRequired`.
 
         Raises:
             ServerUnavailableError: when no answer can be had from the server.
@@ -115,7 +123,9 @@ class Execution:
         seconds = self._timeouts.get(call.skill, DEFAULT_TIMEOUT)
         with anyio.move_on_after(seconds):
             try:
-                return await self._servers.call(tool, arguments, call.meta, call.progress)
+                return await self._servers.call(
+                    tool, arguments, call.meta, call.progress, call.dialogue
+                )
             except ServerUnavailableError as error:
                 return Failed(ServerUnavailable(error.server, error.detail))
             except ToolChangedError:

@@ -17,7 +17,7 @@ class ToolResult:
     Attributes:
         content: the MCP content blocks, as the server sent them.
         fields: every other field that the server sent (`structuredContent`, `_meta`, ...), except
-            `isError`, which the outcome's type says.
+            an `isError` that is true: that is what the outcome's type says.
     """
 
     content: tuple[JsonObject, ...] = ()
@@ -55,6 +55,18 @@ class ProtocolError:
     code: int
     message: str
     data: tuple[JsonValue, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """The tool asks for input before it does its work: it has done nothing that counts.
+
+    Attributes:
+        question: the answer in the wire's JSON form; the call is made again with what it asks for.
+    """
+
+    question: JsonObject
 
 
 @final
@@ -113,6 +125,7 @@ class Unrecorded:
 Failure: TypeAlias = (
     ToolError
     | ProtocolError
+    | InputRequired
     | TimedOut
     | ServerUnavailable
     | InvalidArguments
@@ -263,6 +276,8 @@ def error_kind(failure: Failure) -> str:
             return "tool_error"
         case ProtocolError():
             return "protocol_error"
+        case InputRequired():
+            return "input_required"
         case TimedOut():
             return "timeout"
         case ServerUnavailable():

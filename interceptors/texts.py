@@ -15,6 +15,7 @@ from interceptors.outcomes import (
     Failed,
     Failure,
     GateUnavailable,
+    InputRequired,
     InvalidArguments,
     LimitReached,
     NotGranted,
@@ -79,6 +80,8 @@ def failure_text(skill: str, failure: Failure) -> str:
             return _shown(result)
         case ProtocolError(code, message):
             return f"{skill} failed: {message} (code {code})."
+        case InputRequired():
+            return f"{skill} was not run: it asks for input, and there is nobody to give it."
         case TimedOut(seconds):
             return f"{skill} failed: it did not answer within {seconds:g} seconds."
         case ServerUnavailable(server, detail):

@@ -124,7 +124,7 @@ def gateway(
     ids = tuple(_agent(chosen, name) for name in names)
     place = place_of_audit(audit, workspace)
     calls = workspace.settings.max_calls or NO_LIMIT
-    plan = Plan(id_, workspace, chosen, ids, place, calls)
+    plan = Plan(id_, workspace, chosen, ids, place, calls, interactive=True)
     expect_variables(workspace, chosen, ids)
     telemetry = telemetry_for(otlp)
     front = _Http(ids, address, _listener(address)) if address else _Stdio(*ids)

@@ -30,6 +30,7 @@ class Plan:
     Attributes:
         agents: those that are driven; only their servers are started.
         max_calls: calls that the run may make; `NO_LIMIT` for any number.
+        interactive: whether clients make the calls, who may be able to answer what servers ask.
     """
 
     run: RunId
@@ -38,6 +39,7 @@ class Plan:
     agents: tuple[AgentId, ...]
     place: SqlitePlace
     max_calls: int
+    interactive: bool = False
 
 
 class StartError(Exception):
@@ -79,6 +81,7 @@ async def started(plan: Plan, telemetry: Telemetry) -> AsyncIterator[Run]:
                 max_calls=plan.max_calls,
                 environ=os.environ,
                 observers=Observers(telemetry),
+                interactive=plan.interactive,
             ) as run:
                 for server, detail in run.servers.problems().items():
                     say(f"server {server} is not available: {escaped(detail)}")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never, final
 
 import anyio
-from mcp import ClientSession, MCPError
-from mcp_types import Implementation
+from mcp import MCPError
 from pydantic import ValidationError
 
 from interceptors import (
     Completed,
+    Dialogue,
     Failed,
     JsonObject,
     Progress,
@@ -20,13 +20,14 @@ from interceptors import (
     ServerUnavailableError,
     ToolChangedError,
 )
-from seriatim import __version__
+from seriatim.runtime.asking import AskingDispatcher
 from seriatim.runtime.expansion import MissingVariableError
-from seriatim.runtime.greeting import Greeting, greet_either_era, greet_handshake_era, list_tools
+from seriatim.runtime.greeting import Greeting, greet_either_era, greet_handshake_era
 from seriatim.runtime.link import Link, NotStartedError
 from seriatim.runtime.listing import Listing
 from seriatim.runtime.news import ServerBack, ServerLost, ToolsChanged, Watch
 from seriatim.runtime.pauses import Pauses
+from seriatim.runtime.session import RelaySession, list_tools
 from seriatim.runtime.suspicion import Suspicion
 from seriatim.runtime.wire import send_call, was_lost
 
@@ -46,7 +47,7 @@ class Connected:
     """The server answers."""
 
     link: Link
-    session: ClientSession
+    session: RelaySession
 
 
 @final
@@ -84,6 +85,7 @@ class Connection:
         new_link: makes the way to it, once for each attempt; may raise `MissingVariableError`.
         limit: seconds in which it has to answer with its tools.
         show: makes what a server or a library said fit to be shown.
+        interactive: whether those who make calls may be able to answer questions.
         pin: refuse calls of tools whose definition is not what it was at first.
         watch: told when the server is lost, is back, or lists other tools; raises nothing.
     """
@@ -95,6 +97,7 @@ class Connection:
         limit: float,
         show: Callable[[str], str],
         *,
+        interactive: bool,
         pin: bool,
         watch: Watch,
     ) -> None:
@@ -106,6 +109,7 @@ class Connection:
         self._new_link: Final = new_link
         self._limit: Final = limit
         self._show: Final = show
+        self._interactive: Final = interactive
         self._pin: Final = pin
         self._watch: Final = watch
         self._greetings: tuple[Greeting, ...] = (greet_either_era, greet_handshake_era)
@@ -142,14 +146,19 @@ class Connection:
         self._life.deadline = anyio.current_time() + STOP_LIMIT
 
     async def call(
-        self, tool: str, arguments: JsonObject, meta: JsonObject, progress: Progress
+        self,
+        tool: str,
+        arguments: JsonObject,
+        meta: JsonObject,
+        progress: Progress,
+        dialogue: Dialogue,
     ) -> Completed | Failed:
         """Call a tool; see `interceptors.Servers`. Waits for a server that should answer soon."""
         connected = await self.available()
         if self._pin:
             await self._check_pin(tool)
         try:
-            return await send_call(connected.session, tool, arguments, meta, progress)
+            return await send_call(connected.session, tool, arguments, meta, progress, dialogue)
         except MCPError as error:
             if was_lost(error):
                 self._suspicion.arise()
@@ -222,16 +231,13 @@ class Connection:
         """Reach the server, and stay until it ends or `stop` is called."""
         problem = "it was stopped"
         since = math.inf
-        client = Implementation(name="seriatim", version=__version__)
         with self._until_stopped(deadline) as patience:
             try:
                 async with (
                     link.streams() as (incoming, outgoing),
-                    ClientSession(
-                        incoming,
-                        outgoing,
-                        client_info=client,
-                        message_handler=self._suspicion.hear,
+                    RelaySession(
+                        AskingDispatcher(incoming, outgoing, interactive=self._interactive),
+                        self._suspicion.hear,
                     ) as session,
                 ):
                     await greet(session, self._limit)
@@ -250,7 +256,7 @@ class Connection:
         answered = max(0.0, anyio.current_time() - since)
         return _Ended(self._reason(link, problem), answered)
 
-    async def _stay(self, link: Link, session: ClientSession) -> None:
+    async def _stay(self, link: Link, session: RelaySession) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._suspicion.subscribe, session)
             tasks.start_soon(self._follow, link, session)
@@ -258,7 +264,7 @@ class Connection:
                 await link.ended()
             tasks.cancel_scope.cancel()
 
-    async def _follow(self, link: Link, session: ClientSession) -> None:
+    async def _follow(self, link: Link, session: RelaySession) -> None:
         """Ask for the tools again whenever they, or the server itself, are in doubt."""
         pauses = Pauses()
         while True:
@@ -278,7 +284,7 @@ class Connection:
             await self._find(Connected(link, session))
             await anyio.sleep(RELIST)
 
-    async def _list(self, session: ClientSession) -> None:
+    async def _list(self, session: RelaySession) -> None:
         changes = self.listing.update(await list_tools(session))
         self._suspicion.settle()
         if changes:

@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from interceptors import (
+    NOBODY,
     UNKNOWN_TO_ALL,
     Attempt,
     BrokenArguments,
@@ -23,6 +24,7 @@ from interceptors import (
     Cancelled,
     Completed,
     DecisionId,
+    Dialogue,
     Failed,
     Handler,
     JsonObject,
@@ -62,6 +64,7 @@ class Request:
         id: the executor's id for it.
         name: the name that the agent used; it may be no skill of the agent's.
         meta: entries of the caller's MCP `_meta` that belong to the application.
+        dialogue: what a server may ask of the agent's client.
     """
 
     id: CallId
@@ -69,6 +72,7 @@ class Request:
     arguments: JsonObject | BrokenArguments
     meta: JsonObject = field(default_factory=dict)
     progress: Progress = field(default=no_progress)
+    dialogue: Dialogue = NOBODY
 
 
 class Allowance:
@@ -197,6 +201,7 @@ def _call(
         standing=standing,
         meta=request.meta,
         progress=request.progress,
+        dialogue=request.dialogue,
         issued=issued,
     )
 

@@ -4,29 +4,25 @@ One request is one turn. It knows no sessions: who calls is the registration beh
 or, over stdio, the one registration of the process. So both eras of MCP are served alike.
 """
 
-import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 import mcp_types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 from opentelemetry import context as trace_context
 from opentelemetry.context import Context
-from starlette.requests import Request as HttpRequest
 
-from interceptors import CallId, JsonObject, no_progress
+from interceptors import Failed, InputRequired, Outcome
 from seriatim import __version__
+from seriatim.runtime.clients import answers_to, is_modern, request_of, sent_meta
 from seriatim.runtime.dispatch import Request, governed_mcp_call
 from seriatim.runtime.registrations import Registration, Registrations
-from seriatim.runtime.render import to_mcp
-from seriatim.runtime.wire import application_entries
+from seriatim.runtime.relay import Inbound, Relay, unreached
+from seriatim.runtime.render import WireResult, to_mcp
 from telemetry.context import caller_context
-
-Inbound: TypeAlias = ServerRequestContext[dict[str, Any], HttpRequest]
-"""What the SDK knows of one request."""
 
 Identify: TypeAlias = Callable[[Inbound], Registration]
 """Says in whose name a request is made."""
@@ -34,9 +30,8 @@ Identify: TypeAlias = Callable[[Inbound], Registration]
 Gateway: TypeAlias = Server[dict[str, Any]]
 """An MCP server that serves registrations."""
 
-_log: Final = logging.getLogger(__name__)
-_Params = TypeVar("_Params")
-_Result = TypeVar("_Result")
+MOST_ROUNDS: Final = 8
+"""How often one call may ask a client of the handshake era for input."""
 
 
 def gateway_for_tokens(registrations: Registrations) -> Gateway:
@@ -59,15 +54,11 @@ def gateway_for_process(registration: Registration) -> Gateway:
 def _gateway(
     identify: Identify, input_schema: Callable[[str], Mapping[str, Any] | None]
 ) -> Gateway:
-    async def list_tools(
-        inbound: Inbound, _params: mcp_types.PaginatedRequestParams | None
-    ) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=list(identify(inbound).tools))
+    async def list_tools(inbound: Inbound) -> WireResult:
+        return _listing(identify(inbound), inbound)
 
-    async def call_tool(
-        inbound: Inbound, params: mcp_types.CallToolRequestParams
-    ) -> mcp_types.CallToolResult:
-        return await _call(identify(inbound), inbound, params)
+    async def call_tool(inbound: Inbound) -> WireResult:
+        return await _call(identify(inbound), inbound)
 
     server: Gateway = Server(
         "seriatim",
@@ -75,38 +66,55 @@ def _gateway(
         # Without it the SDK lists the tools before every call of the modern era, which costs more
         # than all the rest of the call.
         get_tool_input_schema=input_schema,
-        on_list_tools=_guarded(list_tools),
-        on_call_tool=_guarded(call_tool),
+        on_list_tools=unreached,
+        on_call_tool=unreached,
     )
-    # The SDK's server span would call every refusal an error, and stand between the caller's span
-    # and the one of the attempt.
-    server.middleware.clear()
+    answers = {"tools/list": list_tools, "tools/call": call_tool}
+    # The SDK's server span, which stands there, would call every refusal an error, and come between
+    # the caller's span and the one of the attempt.
+    server.middleware[:] = [Relay(answers, server.server_info_stamp)]
     return server
 
 
-async def _call(
-    registration: Registration, inbound: Inbound, params: mcp_types.CallToolRequestParams
-) -> mcp_types.CallToolResult:
-    meta = _sent_meta(inbound)
-    request = Request(
-        id=CallId(str(inbound.request_id)),
-        name=params.name,
-        arguments=params.arguments or {},
-        meta=application_entries(meta),
-        # An upstream whose caller asks for no progress is not asked for it either.
-        progress=inbound.session.report_progress if "progressToken" in meta else no_progress,
-    )
+def _listing(registration: Registration, inbound: Inbound) -> WireResult:
+    """Return all tools as one page.
+
+    Some clients read no second page; and how many there are the topology says, not the server.
+    """
+    if (inbound.params or {}).get("cursor") is not None:
+        raise MCPError(mcp_types.INVALID_PARAMS, "there is no such page: the first holds all tools")
+    return {"tools": [tool.on_the_wire() for tool in registration.tools], **_fresh(inbound)}
+
+
+def _fresh(inbound: Inbound) -> WireResult:
+    """Return the fields by which a list says that it is this agent's, and to be asked for anew."""
+    return {"ttlMs": 0, "cacheScope": "private"} if is_modern(inbound) else {}
+
+
+async def _call(registration: Registration, inbound: Inbound) -> WireResult:
+    request = request_of(inbound, registration.id)
+    meta = sent_meta(inbound)
     headers = inbound.request.headers if inbound.request else {}
     context = caller_context(meta, caller_context(headers, registration.context))
     with _attached(context):
+        outcome = await _outcome(registration, inbound, request)
+    return to_mcp(request.name, outcome)
+
+
+async def _outcome(registration: Registration, inbound: Inbound, request: Request) -> Outcome:
+    """Make a call, and make it again with the answers for as long as its tool asks for input.
+
+    A client of the newest protocol asks its user and calls again by itself.
+    """
+    for _ in range(MOST_ROUNDS):
         [outcome] = await governed_mcp_call(registration.agent, [request])
-    return to_mcp(params.name, outcome)
-
-
-def _sent_meta(inbound: Inbound) -> JsonObject:
-    """Return the request's `_meta` under the keys that were sent."""
-    meta: JsonObject = (inbound.params or {}).get("_meta") or {}
-    return meta
+        match outcome:
+            case Failed(InputRequired(question)) if not is_modern(inbound):
+                told = await answers_to(inbound, question)
+                request = replace(request, dialogue=replace(request.dialogue, told=told))
+            case _:
+                return outcome
+    return outcome
 
 
 @contextmanager
@@ -116,25 +124,3 @@ def _attached(context: Context) -> Iterator[None]:
         yield
     finally:
         trace_context.detach(token)
-
-
-def _guarded(
-    answer: Callable[[Inbound, _Params], Awaitable[_Result]],
-) -> Callable[[Inbound, _Params], Awaitable[_Result]]:
-    """Return a handler whose exceptions reach the client without their text.
-
-    In the handshake era the SDK would send the text of any exception to the client.
-    """
-
-    async def guarded(inbound: Inbound, params: _Params) -> _Result:
-        try:
-            return await answer(inbound, params)
-        except MCPError:
-            raise
-        except Exception as error:
-            _log.error(
-                "the gateway could not answer `%s`: %s", inbound.method, type(error).__name__
-            )
-            raise MCPError(mcp_types.INTERNAL_ERROR, "internal error of the gateway") from error
-
-    return guarded

@@ -1,18 +1,15 @@
-"""The first words with a server: which protocol it speaks, and which tools it has."""
+"""The first words with a server: which protocol it speaks."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 import anyio
 from mcp import ClientSession, MCPError
-from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, PaginatedRequestParams, Tool
+from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import ValidationError
 
 PROBE_SHARE: Final = 1 / 3
 """Part of the time for the start in which a server may answer to the newest protocol."""
-
-MOST_TOOLS: Final = 10_000
-"""Tools beyond which a listing is not followed: pages that never end would fill the memory."""
 
 Greeting: TypeAlias = Callable[[ClientSession, float], Awaitable[None]]
 """Agrees on a protocol version with a server; takes the seconds that the start may take."""
@@ -41,14 +38,3 @@ async def greet_either_era(session: ClientSession, limit: float) -> None:
 async def greet_handshake_era(session: ClientSession, _limit: float) -> None:
     """Ask nothing but the old question."""
     await session.initialize()
-
-
-async def list_tools(session: ClientSession) -> Mapping[str, Tool]:
-    """Return the server's tools by name, from all pages."""
-    tools: dict[str, Tool] = {}
-    page = await session.list_tools()
-    tools.update((tool.name, tool) for tool in page.tools)
-    while page.next_cursor is not None and len(tools) < MOST_TOOLS:
-        page = await session.list_tools(params=PaginatedRequestParams(cursor=page.next_cursor))
-        tools.update((tool.name, tool) for tool in page.tools)
-    return tools

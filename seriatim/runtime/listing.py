@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, final
 
-from mcp_types import Tool
+from seriatim.runtime.session import ListedTool
 
 ASPECTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -19,7 +19,7 @@ ASPECTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What a model reads of a tool, or a policy judges by: the fields of its definition, named."""
 
-NO_TOOLS: Final[Mapping[str, Tool]] = MappingProxyType({})
+NO_TOOLS: Final[Mapping[str, ListedTool]] = MappingProxyType({})
 
 Definition = Mapping[str, Any]
 """The aspects that a tool has; none for a tool that is not listed."""
@@ -58,13 +58,13 @@ class Listing:
     """The tools of one server."""
 
     def __init__(self) -> None:
-        self.tools: Mapping[str, Tool] = NO_TOOLS
+        self.tools: Mapping[str, ListedTool] = NO_TOOLS
         """As the server listed them last; they stay while it is away."""
         self.is_known = False
         """Whether the server has ever listed them."""
-        self._first: Mapping[str, Tool] = NO_TOOLS
+        self._first: Mapping[str, ListedTool] = NO_TOOLS
 
-    def update(self, tools: Mapping[str, Tool]) -> tuple[ToolChange, ...]:
+    def update(self, tools: Mapping[str, ListedTool]) -> tuple[ToolChange, ...]:
         """Take what the server lists now, and return what changed; nothing when it is the first."""
         before, self.tools = self.tools, tools
         if not self.is_known:
@@ -81,11 +81,11 @@ class Listing:
         return not _same(_definition(self._first, tool), _definition(self.tools, tool))
 
 
-def _definition(tools: Mapping[str, Tool], name: str) -> Definition:
+def _definition(tools: Mapping[str, ListedTool], name: str) -> Definition:
     if name not in tools:
         return {}
-    written = tools[name].model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {field: written[field] for field in ASPECTS if field in written}
+    written = tools[name].on_the_wire()
+    return {field: written[field] for field in ASPECTS if written.get(field) is not None}
 
 
 def _same(one: object, other: object) -> bool:

@@ -7,6 +7,7 @@ itself, and logs a traceback for each line that is no message.
 
 import json
 import math
+import re
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing, suppress
@@ -46,6 +47,11 @@ BACKLOG: Final = 1000
 """Messages that may wait for a process that reads none; more than any client has calls at once."""
 STUCK: Final = 5.0
 """Seconds without reading after which a process with a full backlog is given up."""
+
+END_OF_LINE: Final = 200
+"""Bytes at both ends of a line in which the id of its message is looked for."""
+
+_ID: Final = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\s*[,}]')
 
 GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 """What a pipe raises whose other end, or whose own end, is closed."""
@@ -252,8 +258,12 @@ def _repaired(line: bytes) -> tuple[SessionMessage, ...]:
     """Make the best of a line that is no valid message, so that no request waits for its answer."""
     try:
         message: Any = json.loads(line.decode(errors="replace"), parse_int=_any_size)
-    except (ValueError, RecursionError):
+    except ValueError:
         return ()
+    except RecursionError:
+        # Too deep to be read, but its id stands at one of its ends.
+        found = _ID.search(line[:END_OF_LINE]) or _ID.search(line[-END_OF_LINE:])
+        message = {"id": int(found[1])} if found else None
     # Half a character, which JSON can write and no text can hold, becomes a question mark.
     text = json.dumps(message, ensure_ascii=False).encode(errors="replace")
     with suppress(ValueError):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-import mcp_types
 from mcp.server.auth.provider import AccessToken
 from opentelemetry.context import Context
 
@@ -15,6 +14,7 @@ from interceptors import AgentId, Via, new_id
 from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import GovernedAgent
 from seriatim.runtime.run import Run
+from seriatim.runtime.session import ListedTool
 from seriatim.runtime.tools import advertised_tools
 
 TOKEN_BYTES: Final = 32
@@ -33,7 +33,7 @@ class Registration:
     """
 
     agent: GovernedAgent
-    tools: tuple[mcp_types.Tool, ...]
+    tools: tuple[ListedTool, ...]
     context: Context = field(repr=False)
     id: str = field(default_factory=new_id)
 

@@ -80,6 +80,7 @@ async def open_run(
     environ: Mapping[str, str],
     observers: Observers,
     engines: Engines | None = None,
+    interactive: bool = False,
 ) -> AsyncIterator[Run]:
     """Start the servers that `agents` need, and stop them when the run ends.
 
@@ -87,6 +88,7 @@ async def open_run(
         max_calls: calls that the run may make; `NO_LIMIT` for any number.
         environ: where `${VAR}` of the server definitions comes from.
         engines: what decides and remembers; ours, afresh, unless given.
+        interactive: whether clients make the calls, who may be able to answer what servers ask.
 
     A server that does not start, for want of a variable or otherwise, is no error here: calls to it
     fail, and `servers.problems()` says why.
@@ -96,7 +98,9 @@ async def open_run(
     engines = engines or Engines()
     names = _names(topology, workspace)
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
-    async with open_servers(definitions, environ, workspace.directory) as servers:
+    async with open_servers(
+        definitions, environ, workspace.directory, interactive=interactive
+    ) as servers:
         try:
             yield Run(
                 id=run,

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Final, final
 
 import anyio
-from mcp_types import Tool
 
 from interceptors import (
+    NOBODY,
     Completed,
+    Dialogue,
     Failed,
     JsonObject,
     Progress,
@@ -29,6 +30,7 @@ from seriatim.runtime.listing import NO_TOOLS
 from seriatim.runtime.news import ServersAwaited, Watch, no_watch
 from seriatim.runtime.process import ServerProcess
 from seriatim.runtime.server_log import ServerLog, log_path
+from seriatim.runtime.session import ListedTool
 from seriatim.topology.models import HttpTransport, ServerDefinition, StdioTransport
 from telemetry.context import no_trace_of_its_own
 
@@ -53,10 +55,15 @@ class RunningServers:
         self.secrets: Final = secrets
 
     async def call(
-        self, tool: ToolRef, arguments: JsonObject, meta: JsonObject, progress: Progress
+        self,
+        tool: ToolRef,
+        arguments: JsonObject,
+        meta: JsonObject,
+        progress: Progress,
+        dialogue: Dialogue = NOBODY,
     ) -> Completed | Failed:
         connection = self._connection(tool.server)
-        return await connection.call(tool.name, arguments, meta, progress)
+        return await connection.call(tool.name, arguments, meta, progress, dialogue)
 
     async def reads_only(self, tool: ToolRef) -> bool:
         connection = self._connection(tool.server)
@@ -65,7 +72,7 @@ class RunningServers:
         listed = connection.listing.tools.get(tool.name)
         return bool(listed and listed.annotations and listed.annotations.read_only_hint)
 
-    def tools(self, server: str) -> Mapping[str, Tool]:
+    def tools(self, server: str) -> Mapping[str, ListedTool]:
         """Return a server's tools by name, as it listed them last; none if it never has."""
         if server not in self._connections:
             return NO_TOOLS
@@ -93,6 +100,7 @@ async def open_servers(
     *,
     start_limit: float = START_LIMIT,
     patience: float = math.inf,
+    interactive: bool = False,
     pin: bool = False,
     watch: Watch = no_watch,
 ) -> AsyncIterator[RunningServers]:
@@ -107,6 +115,7 @@ async def open_servers(
         directory: the workspace's directory; logs go to `.seriatim/servers/` in it.
         start_limit: seconds in which each server has to answer with its tools.
         patience: seconds after which the body begins although servers have not answered yet.
+        interactive: whether those who make calls may be able to answer what servers ask.
         pin: refuse calls of tools whose definition is not what it was at first.
         watch: told what becomes of the servers; raises nothing.
     """
@@ -126,6 +135,7 @@ async def open_servers(
             partial(_link, defined[server], expansion, environ, directory),
             start_limit,
             show,
+            interactive=interactive,
             pin=pin,
             watch=watch,
         )

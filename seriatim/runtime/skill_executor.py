@@ -1,14 +1,14 @@
 """The skill executor: from what a model wishes to call to what it gets back."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Never
+from typing import Final
 
 import anyio
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 
 from interceptors import AgentId, BrokenArguments, CallId, JsonObject, Outcome
+from seriatim.runtime.arguments import given_arguments, parsed_arguments
 from seriatim.runtime.delegation import Delegation
 from seriatim.runtime.dispatch import GovernedAgent, Request, governed_mcp_call
 from seriatim.runtime.providers import ModelError
@@ -96,39 +96,6 @@ def _arguments(given: object) -> JsonObject | BrokenArguments:
         case None | "":
             return {}
         case str(text):
-            return _parsed(text)
-        case Mapping():
-            return given
+            return parsed_arguments(text)
         case _:
-            return BrokenArguments(str(given), f"they are {_kind(given)}")
-
-
-def _parsed(text: str) -> JsonObject | BrokenArguments:
-    try:
-        # NaN and the infinities are Python's, not JSON's.
-        value: object = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return BrokenArguments(text, "they are not valid JSON")
-    if isinstance(value, dict):
-        return value
-    return BrokenArguments(text, f"they are {_kind(value)}")
-
-
-def _refuse(constant: str) -> Never:
-    raise ValueError(constant)
-
-
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "a list"
-        case _:
-            return type(value).__name__
+            return given_arguments(given)

@@ -3,29 +3,31 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-import mcp_types
-
 from seriatim.runtime.run import Run
+from seriatim.runtime.session import ListedTool
 from seriatim.topology.models import Agent, Skill
 
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The input schema of a tool that its server does not list: the server will judge the arguments."""
 
 
+_UNLISTED: Final = ListedTool.model_validate({"name": "unlisted", "inputSchema": ANY_OBJECT})
+
+
 class Listings(Protocol):
     """Knows what servers list; `RunningServers` does."""
 
-    def tools(self, server: str) -> Mapping[str, mcp_types.Tool]:
+    def tools(self, server: str) -> Mapping[str, ListedTool]:
         """Return a server's tools by name; none for one that is not available."""
         ...
 
 
-def advertised_tools(run: Run, agent: Agent) -> tuple[mcp_types.Tool, ...]:
+def advertised_tools(run: Run, agent: Agent) -> tuple[ListedTool, ...]:
     """Return the tools of an agent in a run; see `tools_of`."""
     return tools_of(run.servers, agent.skills)
 
 
-def tools_of(servers: Listings, skills: Iterable[Skill]) -> tuple[mcp_types.Tool, ...]:
+def tools_of(servers: Listings, skills: Iterable[Skill]) -> tuple[ListedTool, ...]:
     """Return one tool for each skill, under the skill's id and in the order of the skills.
 
     Everything else is as the server says, except that arguments which the skill fixes are left out
@@ -35,26 +37,19 @@ def tools_of(servers: Listings, skills: Iterable[Skill]) -> tuple[mcp_types.Tool
     return tuple(_advertised(servers, skill) for skill in skills)
 
 
-def _advertised(servers: Listings, skill: Skill) -> mcp_types.Tool:
-    listed = servers.tools(skill.tool.server).get(skill.tool.name)
-    if listed is None:
-        return mcp_types.Tool(
-            name=skill.id, description=skill.description, input_schema=dict(ANY_OBJECT)
-        )
-    return listed.model_copy(
-        update={
-            "name": skill.id,
-            "description": listed.description or skill.description,
-            "input_schema": _without(listed.input_schema, skill.fixed.keys()),
-        }
-    )
+def _advertised(servers: Listings, skill: Skill) -> ListedTool:
+    listed = servers.tools(skill.tool.server).get(skill.tool.name, _UNLISTED)
+    changes: dict[str, Any] = {"name": skill.id}
+    if not listed.description:
+        changes["description"] = skill.description
+    if skill.fixed:
+        changes["inputSchema"] = _without(listed.input_schema, skill.fixed.keys())
+    return listed.changed(changes)
 
 
 def _without(schema: Mapping[str, Any], fixed: Collection[str]) -> dict[str, Any]:
     """Return an object schema that does not ask for the arguments `fixed`."""
     open_schema = dict(schema)
-    if not fixed:
-        return open_schema
     if isinstance(properties := schema.get("properties"), Mapping):
         open_schema["properties"] = {
             name: value for name, value in properties.items() if name not in fixed

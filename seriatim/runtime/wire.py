@@ -1,23 +1,27 @@
 """One `tools/call` in the wire's JSON: what the SDK's models do not know is not lost."""
 
 import json
+import math
 from typing import Any, Final
 
-from mcp import ClientSession, MCPError
+from mcp import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    INVALID_REQUEST,
+    PARSE_ERROR,
     SERVER_INFO_META_KEY,
-    CallToolRequest,
-    CallToolRequestParams,
+    CallToolResult,
+    Request,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import RootModel, ValidationError
 
 from interceptors import (
     Completed,
+    Dialogue,
     Failed,
+    InputRequired,
     JsonObject,
     Progress,
     ServerProtocolError,
@@ -25,13 +29,19 @@ from interceptors import (
     ToolResult,
     no_progress,
 )
+from seriatim.runtime.asking import SPOKEN_FOR
 from seriatim.runtime.endpoint import UNREACHED
+from seriatim.runtime.session import RelaySession
 
 RESERVED: Final = "io.modelcontextprotocol/"
 """Beginning of the `_meta` keys that speak of the connection between two parties."""
 CONNECTION_KEYS: Final = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
 """Further `_meta` keys that each connection has for itself; the SDK writes them anew."""
 
+UNREADABLE_ANSWER: Final = "the answer is no valid JSON-RPC message"
+
+_UNREADABLE: Final = "Failed to parse "
+"""How the SDK's own error begins that says that an answer could not be read."""
 _LOST: Final = ("Connection closed", "SSE stream ")
 """How the SDK's own errors begin that say that no answer will come."""
 
@@ -41,11 +51,12 @@ class _Answer(RootModel[dict[str, Any]]):
 
 
 async def send_call(
-    session: ClientSession,
+    session: RelaySession,
     tool: str,
     arguments: JsonObject,
     meta: JsonObject,
     receive_progress: Progress,
+    dialogue: Dialogue,
 ) -> Completed | Failed:
     """Send one `tools/call` and return its result; judges no output schema: that is the caller's.
 
@@ -54,28 +65,36 @@ async def send_call(
         ServerProtocolError: when what is to be sent, or what came back, is no valid MCP.
     """
     sent = application_entries(meta)
-    _check([arguments, sent])
-    parameters = CallToolRequestParams.model_validate(
-        {"name": tool, "arguments": dict(arguments), "_meta": sent or None}
-    )
+    _check([arguments, sent, dialogue.told])
+    parameters = {
+        "name": tool,
+        "arguments": dict(arguments),
+        "_meta": {**sent, SPOKEN_FOR: dialogue.capabilities},
+        **dialogue.told,
+    }
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         await receive_progress(progress, total, message)
 
     try:
-        answer = await session.send_request(
-            CallToolRequest(params=parameters),
-            _Answer,
-            # Who asks for no progress sends no token: the server then sees what it always saw.
-            progress_callback=None if receive_progress is no_progress else report,
-        )
+        with session.dispatcher.during(dialogue):
+            answer = await session.send_request(
+                Request[dict[str, Any], str](method="tools/call", params=parameters),
+                _Answer,
+                # Who asks for no progress sends no token: the server then sees what it always saw.
+                progress_callback=None if receive_progress is no_progress else report,
+            )
     except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        message = f"the server's result is no valid MCP ({place}: {error.errors()[0]['msg']})"
-        raise ServerProtocolError(INTERNAL_ERROR, message) from error
-    if answer.root.get("resultType") == "input_required":
-        # A handshake server that asks gets the same answer, from the SDK.
-        raise ServerProtocolError(INVALID_REQUEST, "the tool asks for input, which nobody can give")
+        raise _invalid(error) from error
+    except MCPError as error:
+        if error.code == PARSE_ERROR and error.message.startswith(_UNREADABLE):
+            raise ServerProtocolError(INTERNAL_ERROR, UNREADABLE_ANSWER) from error
+        raise
+    if not _is_finite(answer.root):
+        message = "the server's result holds a number that JSON cannot hold"
+        raise ServerProtocolError(INTERNAL_ERROR, message)
+    if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return _modern_outcome(answer.root)
     return _outcome(answer.root)
 
 
@@ -106,11 +125,48 @@ def _check(value: object) -> None:
         raise ServerProtocolError(INVALID_PARAMS, f"the arguments are no JSON: {error}") from error
 
 
+def _is_finite(value: object) -> bool:
+    """Return whether every number can be written: JSON would read an infinite one as `null`."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case list():
+            return all(map(_is_finite, value))
+        case _:
+            return True
+
+
+def _modern_outcome(answer: dict[str, Any]) -> Completed | Failed:
+    """Return the outcome of an answer of the newest protocol, which may be other than a result."""
+    match answer.get("resultType", "complete"):
+        case "complete":
+            try:
+                # The SDK checks it only for being a result or a question.
+                CallToolResult.model_validate(answer, by_name=False)
+            except ValidationError as error:
+                raise _invalid(error) from error
+            return _outcome(answer)
+        case "input_required":
+            return Failed(InputRequired(answer))
+        case other:
+            message = f"the server's result is of a kind that nobody asked for (`{other}`)"
+            raise ServerProtocolError(INTERNAL_ERROR, message)
+
+
+def _invalid(error: ValidationError) -> ServerProtocolError:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    message = f"the server's result is no valid MCP ({place}: {first['msg']})"
+    return ServerProtocolError(INTERNAL_ERROR, message)
+
+
 def _outcome(answer: dict[str, Any]) -> Completed | Failed:
     fields = {
         key: value
         for key, value in answer.items()
-        if key not in ("content", "isError", "resultType", "_meta")
+        if key not in ("content", "resultType", "_meta") and (key, value) != ("isError", True)
     }
     # The server's name is the connection's, not the result's.
     meta = {k: v for k, v in (answer.get("_meta") or {}).items() if k != SERVER_INFO_META_KEY}

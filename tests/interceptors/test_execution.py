@@ -6,6 +6,7 @@ import pytest
 from interceptors import (
     BrokenArguments,
     Completed,
+    Dialogue,
     Execution,
     Failed,
     Failure,
@@ -41,7 +42,12 @@ class Servers:
         self.sent: list[tuple[ToolRef, JsonObject, JsonObject]] = []
 
     async def call(
-        self, tool: ToolRef, arguments: JsonObject, meta: JsonObject, progress: Progress
+        self,
+        tool: ToolRef,
+        arguments: JsonObject,
+        meta: JsonObject,
+        progress: Progress,
+        _dialogue: Dialogue,
     ) -> Completed | Failed:
         self.sent.append((tool, arguments, meta))
         await progress(1, 2, "half")

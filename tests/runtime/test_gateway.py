@@ -297,7 +297,7 @@ async def test_an_exception_inside_does_not_reach_the_client_as_text(
         with pytest.raises(MCPError) as caught:
             await ada.call_tool("echo", {})
     assert (caught.value.code, str(caught.value)) == (-32603, "internal error of the gateway")
-    ours = [record for record in caplog.records if record.name == "seriatim.runtime.gateway"]
+    ours = [record for record in caplog.records if record.name == "seriatim.runtime.relay"]
     assert [record.getMessage() for record in ours] == [
         "the gateway could not answer `tools/call`: ValueError"
     ]

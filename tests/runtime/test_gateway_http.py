@@ -133,20 +133,6 @@ async def test_large_arguments_pass_and_too_large_ones_are_turned_away(gateway: 
         assert (await stream.receive()).startswith(b"HTTP/1.1 413 ")
 
 
-@pytest.mark.parametrize("arguments", ["words", 3, [1]])
-async def test_arguments_that_are_no_object_are_invalid_parameters(
-    gateway: Gateway, arguments: object, tmp_path: Path
-) -> None:
-    answer = await post(
-        gateway.url,
-        "tools/call",
-        {"name": "echo", "arguments": arguments},
-        Authorization=f"Bearer {gateway.tokens['ada']}",
-    )
-    assert answer.json()["error"]["code"] == -32602
-    assert not (tmp_path / "calls.jsonl").exists()
-
-
 async def test_a_token_is_in_no_log_and_in_no_row(
     tmp_path: Path, era: Era, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ from interceptors import (
     ServerProtocolError,
     ToolError,
     ToolRef,
+    error_kind,
     no_progress,
 )
 from seriatim.runtime.servers import RunningServers
@@ -156,10 +157,11 @@ async def test_a_protocol_error_keeps_code_message_and_data(
         assert caught.value.data == ()
 
 
-async def test_a_tool_that_asks_fails_at_once(opened: Opener) -> None:
+async def test_a_tool_that_asks_where_nobody_can_answer_fails_at_once(opened: Opener) -> None:
     async with opened(stdio_server("s", env={"ERA": "modern"})) as servers:
-        with pytest.raises(ServerProtocolError, match="asks for input"):
-            await call(servers, "ask")
+        outcome = await call(servers, "ask")
+    assert isinstance(outcome, Failed)
+    assert error_kind(outcome.failure) == "input_required"
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), float("inf")])

@@ -123,6 +123,7 @@ async def running(
         max_calls=NO_LIMIT,
         environ={},
         observers=observers or Observers(),
+        interactive=True,
     ) as run:
         yield run
 
