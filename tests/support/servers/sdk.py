@@ -74,6 +74,7 @@ async def over_http(token: str) -> None:
 
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)  # noqa: T201  the port is this program's output
         config = uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=0)
         await uvicorn.Server(config).serve([listener])
