@@ -5,8 +5,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from interceptors.calls import JsonObject
 
-EventType: TypeAlias = Literal["skill.executed", "agent.delegated"]
-"""What a row tells of: a call of a skill, or a task handed to a child."""
+EventType: TypeAlias = Literal["skill.executed", "agent.delegated", "tool.changed"]
+"""What a row tells of: a call of a skill, a task handed to a child, a tool that changed."""
 
 
 @dataclass(frozen=True, slots=True)

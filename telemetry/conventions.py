@@ -56,13 +56,16 @@ COMPLETED: Final = "seriatim.completed"
 OUTCOME: Final = "seriatim.outcome"
 PREREQUISITE: Final = "seriatim.prerequisite"
 LINK: Final = "seriatim.link"
+CHANGE: Final = "seriatim.change"
 SIGNAL: Final = "seriatim.signal"
 
 # Ours: the value of `seriatim.link` on a link from a success to the refusal that led to it.
 RECOVERED_FROM: Final = "recovered_from"
 
-# Ours: the event of a refusal, and the span under which a gateway registration's calls stand.
+# Ours: the event of a refusal, the event of a tool that changed and its span, and the span under
+# which a gateway registration's calls stand.
 REFUSAL_EVENT: Final = "seriatim.refusal"
+TOOL_CHANGED_EVENT: Final = "seriatim.tool.changed"
 REGISTRATION: Final = "seriatim.registration"
 
 # Ours: metrics. No `_total` and no unit in a name: back ends add them.

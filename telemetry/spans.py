@@ -9,9 +9,10 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.util.types import AttributeValue
 
-from interceptors import Scope
+from interceptors import DecisionId, Scope, ToolRef
 from telemetry import conventions
 from telemetry.bounds import bounded, bounded_list
+from telemetry.refusals import EventForm
 
 
 class RunSpans:
@@ -76,6 +77,41 @@ class RunSpans:
         )
         span.end()
         return trace.set_span_in_context(NonRecordingSpan(span.get_span_context()), Context())
+
+    @contextmanager
+    def tool_changed(
+        self,
+        scope: Scope,
+        skill: str,
+        tool: ToolRef,
+        decision: DecisionId,
+        change: str,
+        *,
+        form: EventForm,
+    ) -> Iterator[None]:
+        """Make a root span current that holds the event of a tool that changed.
+
+        Args:
+            change: what changed, as a clause about the tool.
+        """
+        attributes: dict[str, AttributeValue] = {
+            **_of(scope),
+            conventions.TOOL_NAME: skill,
+            conventions.SERVER: tool.server,
+            conventions.TOOL: tool.name,
+            conventions.DECISION_ID: decision,
+            conventions.CHANGE: bounded(change),
+        }
+        span = self._tracer.start_span(
+            conventions.TOOL_CHANGED_EVENT, context=Context(), attributes=attributes
+        )
+        token = context.attach(trace.set_span_in_context(span))
+        try:
+            form(span, conventions.TOOL_CHANGED_EVENT, attributes)
+            yield
+        finally:
+            context.detach(token)
+            span.end()
 
     # By hand: `start_as_current_span` records an exception's message, which may hold a secret, and
     # leaves the status of a cancelled span unset.

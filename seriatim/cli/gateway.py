@@ -34,6 +34,9 @@ from seriatim.topology.problems import listing, suggestion
 from telemetry.switch import Telemetry
 
 HIGHEST_PORT: Final = 65535
+PATIENCE: Final = 5.0
+"""Seconds that servers may keep a harness waiting, which gives up on us after ten or more; the
+tools of a server that is slower are told of when they are known."""
 
 
 @final
@@ -84,6 +87,10 @@ def gateway(
             show_default=False,
         ),
     ] = "",
+    pin: Annotated[
+        bool,
+        typer.Option("--pin", help="Refuse calls of tools that change while the run goes on."),
+    ] = False,
     audit: Annotated[
         str,
         typer.Option(
@@ -119,12 +126,12 @@ def gateway(
         )
     id_ = checked_run_id(run_id)
     address = _address(http) if http else None
-    workspace = sound_workspace(path)
+    workspace = sound_workspace(path, pin=pin)
     chosen = chosen_topology(workspace, topology)
     ids = tuple(_agent(chosen, name) for name in names)
     place = place_of_audit(audit, workspace)
     calls = workspace.settings.max_calls or NO_LIMIT
-    plan = Plan(id_, workspace, chosen, ids, place, calls, interactive=True)
+    plan = Plan(id_, workspace, chosen, ids, place, calls, PATIENCE, interactive=True)
     expect_variables(workspace, chosen, ids)
     telemetry = telemetry_for(otlp)
     front = _Http(ids, address, _listener(address)) if address else _Stdio(*ids)

@@ -101,16 +101,23 @@ def short_id(id_: str) -> str:
 
 
 def skill_shown(record: AuditRecord) -> str:
-    """Return the name of what was called; an arrow marks an agent to which a task was handed."""
+    """Return the name of what a row is about.
+
+    An arrow marks an agent to which a task was handed, a tilde a skill whose tool changed.
+    """
     match record.event_type:
         case "agent.delegated":
             return f"-> {name_shown(record.skill)}"
+        case "tool.changed":
+            return f"~ {name_shown(record.skill)}"
         case _:
             return name_shown(record.skill)
 
 
 def outcome_words(record: AuditRecord) -> str:
     """Return the outcome, with the rule of a refusal and the kind of a failure."""
+    if record.event_type == "tool.changed":
+        return "CHANGED"
     match record.outcome:
         case "refused":
             return f"REFUSED {name_shown(record.rule or '')}".rstrip()
@@ -121,7 +128,9 @@ def outcome_words(record: AuditRecord) -> str:
 
 
 def details(record: AuditRecord) -> list[str]:
-    """Return what stands below the outcome: a refusal's reason, or a failure's words."""
+    """Return what stands below the outcome: a refusal's reason, a failure's words, a change."""
+    if record.event_type == "tool.changed":
+        return [f"its tool {escaped(record.output or '')}"]
     match record.outcome:
         case "refused":
             return [escaped(record.reason or "")]

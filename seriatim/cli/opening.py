@@ -32,11 +32,14 @@ from telemetry.settings import TelemetrySettingError
 from telemetry.switch import Telemetry, start_telemetry
 
 
-def sound_workspace(path: Path) -> Workspace:
+def sound_workspace(path: Path, *, pin: bool) -> Workspace:
     """Return the workspace at `path` with the settings of the environment.
 
     Its problems are printed as `validate` prints them, but on stderr. Leaves when there are errors,
     or nothing to load.
+
+    Args:
+        pin: pin the tools, whatever the settings say.
     """
     try:
         loaded = load(path)
@@ -49,9 +52,10 @@ def sound_workspace(path: Path) -> Workspace:
         raise typer.Exit(FAILED)
     workspace = loaded.workspace
     try:
-        return replace(workspace, settings=with_environment(workspace.settings, os.environ))
+        settings = with_environment(workspace.settings, os.environ)
     except EnvironmentSettingError as error:
         stop(str(error), hint=error.hint, code=WRONG_USAGE)
+    return replace(workspace, settings=replace(settings, pin=settings.pin or pin))
 
 
 def chosen_topology(workspace: Workspace, name: str) -> Topology:

@@ -79,6 +79,10 @@ def run(
             show_default=False,
         ),
     ] = None,
+    pin: Annotated[
+        bool,
+        typer.Option("--pin", help="Refuse calls of tools that change while the run goes on."),
+    ] = False,
     audit: Annotated[
         str,
         typer.Option(
@@ -110,7 +114,7 @@ def run(
     if model and script:
         stop("`--model` and `--script` exclude each other", hint="give one", code=WRONG_USAGE)
     id_ = checked_run_id(run_id)
-    workspace = sound_workspace(path)
+    workspace = sound_workspace(path, pin=pin)
     chosen = chosen_topology(workspace, topology)
     played_by = _scripted(script, chosen) if script else _models(model, chosen)
     task = _task(task)

@@ -1,5 +1,6 @@
 """How `run` and `gateway` start a run that is settled, and end it in an orderly way."""
 
+import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,8 +11,9 @@ import anyio
 
 from interceptors import AgentId, RunId
 from seriatim.cli.lines import escaped
+from seriatim.cli.news import tell
 from seriatim.cli.signals import Ended, until_signalled
-from seriatim.cli.voice import FAILED, say, stop
+from seriatim.cli.voice import FAILED, stop
 from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.run import Observers, Run, open_run
 from seriatim.stores.errors import AuditStoreError
@@ -30,6 +32,7 @@ class Plan:
     Attributes:
         agents: those that are driven; only their servers are started.
         max_calls: calls that the run may make; `NO_LIMIT` for any number.
+        patience: seconds after which the run begins although servers have not answered yet.
         interactive: whether clients make the calls, who may be able to answer what servers ask.
     """
 
@@ -39,6 +42,7 @@ class Plan:
     agents: tuple[AgentId, ...]
     place: SqlitePlace
     max_calls: int
+    patience: float = math.inf
     interactive: bool = False
 
 
@@ -64,7 +68,7 @@ def carry_out(work: Callable[[], Awaitable[_Result]]) -> Ended[_Result]:
 
 @asynccontextmanager
 async def started(plan: Plan, telemetry: Telemetry) -> AsyncIterator[Run]:
-    """Open the audit log and the run, and say which servers are not available.
+    """Open the audit log and the run, and say what becomes of its servers.
 
     Raises:
         StartError: when the log cannot be used, or a user's interceptor cannot be had.
@@ -80,11 +84,10 @@ async def started(plan: Plan, telemetry: Telemetry) -> AsyncIterator[Run]:
                 audit=sink,
                 max_calls=plan.max_calls,
                 environ=os.environ,
-                observers=Observers(telemetry),
+                observers=Observers(telemetry, servers=tell),
+                patience=plan.patience,
                 interactive=plan.interactive,
             ) as run:
-                for server, detail in run.servers.problems().items():
-                    say(f"server {server} is not available: {escaped(detail)}")
                 yield run
     except InterceptorError as error:
         problem = escaped(str(error))

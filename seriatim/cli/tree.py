@@ -119,7 +119,7 @@ def run_tree(records: Sequence[AuditRecord]) -> RunTree:
     ]
     first = min(records, key=lambda record: record.time)
     end = max(seconds_of(record.time) + record.duration for record in records)
-    calls = [record for record in records if not _is_delegation(record)]
+    calls = [record for record in records if _is_call(record)]
     return RunTree(
         run=first.run,
         topology=first.topology,
@@ -141,6 +141,10 @@ def seconds_of(time: str) -> float:
 
 def _is_delegation(record: AuditRecord) -> bool:
     return record.event_type == "agent.delegated"
+
+
+def _is_call(record: AuditRecord) -> bool:
+    return record.event_type == "skill.executed"
 
 
 def _numbers(records: Iterable[AuditRecord]) -> Mapping[tuple[str, str, str], int]:
@@ -174,7 +178,7 @@ def _recoveries(ended: Iterable[AuditRecord]) -> Mapping[str, Recovery]:
     issued: dict[str, list[str]] = {}
     refused: dict[tuple[str, str], list[AuditRecord]] = {}
     found: dict[str, Recovery] = {}
-    calls = [record for record in ended if not _is_delegation(record)]
+    calls = [record for record in ended if _is_call(record)]
     for record in sorted(calls, key=lambda call: call.time):
         issued.setdefault(record.agent, []).append(record.time)
     for record in calls:

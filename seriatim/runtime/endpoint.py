@@ -100,7 +100,7 @@ class _Client(httpx2.AsyncClient):
                     return response
                 return await self._whole(request, message, response)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            reason = str(error) or type(error).__name__
+            reason = str(error).rstrip(".") or type(error).__name__
         except TimeoutError:
             reason = f"nothing within {limit:g} seconds"
         return _lost(request, BAD_GATEWAY, f"no answer over HTTP: {reason}")
@@ -133,8 +133,8 @@ class _Client(httpx2.AsyncClient):
         if not isinstance(sent, JSONRPCRequest) or response.status_code == ACCEPTED:
             return _with(response, b"")
         if _kind(response) != JSON:
-            kind = _kind(response) or "no content type"
-            return _bad(request, f"the answer is no MCP but {kind}")
+            kind = f"is no MCP but {_kind(response)}" if _kind(response) else "has no content type"
+            return _bad(request, f"the answer {kind}")
         if not isinstance(answer, JSONRPCResponse | JSONRPCError):
             return _bad(request, "the answer is no valid JSON-RPC message")
         if answer.id is not None and str(answer.id) != str(sent.id):

@@ -1,5 +1,6 @@
 """A run: one execution of a topology, and all that its agents share."""
 
+import math
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -16,8 +17,10 @@ from interceptors import (
     RunId,
 )
 from seriatim.runtime.dispatch import Allowance
+from seriatim.runtime.drift import Drift
 from seriatim.runtime.engines import Engines
-from seriatim.runtime.servers import RunningServers, open_servers
+from seriatim.runtime.news import ServerNews, ToolsChanged, Watch, no_watch
+from seriatim.runtime.servers import RunningServers, open_servers, secrets_of
 from seriatim.topology.models import Topology, Workspace
 from telemetry import (
     KnownNames,
@@ -39,10 +42,12 @@ class Observers:
     Attributes:
         telemetry: where spans and metrics go; nothing is composed for what is off.
         watches: interceptors that only look, the first outside the second; inside telemetry's.
+        servers: told what becomes of the servers; raises nothing.
     """
 
     telemetry: Telemetry = field(default_factory=no_telemetry)
     watches: tuple[Interceptor, ...] = ()
+    servers: Watch = no_watch
 
 
 @final
@@ -81,6 +86,7 @@ async def open_run(
     observers: Observers,
     engines: Engines | None = None,
     interactive: bool = False,
+    patience: float = math.inf,
 ) -> AsyncIterator[Run]:
     """Start the servers that `agents` need, and stop them when the run ends.
 
@@ -89,17 +95,43 @@ async def open_run(
         environ: where `${VAR}` of the server definitions comes from.
         engines: what decides and remembers; ours, afresh, unless given.
         interactive: whether clients make the calls, who may be able to answer what servers ask.
+        patience: seconds after which the run begins although servers have not answered yet.
 
     A server that does not start, for want of a variable or otherwise, is no error here: calls to it
-    fail, and `servers.problems()` says why.
+    fail, and `servers.problems()` says why. It is tried again for as long as the run lasts.
     """
     needed = {skill.tool.server for agent in agents for skill in topology.agents[agent].skills}
     definitions = [server for server in workspace.servers.values() if server.id in needed]
     engines = engines or Engines()
     names = _names(topology, workspace)
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
+    redactor = Redactor(secrets_of(definitions, environ), workspace.settings.redact)
+    spans = RunSpans(observers.telemetry.tracer_provider)
+    drift = Drift(
+        run,
+        topology.name,
+        [topology.agents[agent] for agent in agents],
+        audit=audit,
+        redactor=redactor,
+        spans=spans,
+        telemetry=observers.telemetry,
+        pin=workspace.settings.pin,
+    )
+
+    async def watch(news: ServerNews) -> None:
+        if isinstance(news, ToolsChanged):
+            news = drift.granted(news)
+            await drift.record(news)
+        await observers.servers(news)
+
     async with open_servers(
-        definitions, environ, workspace.directory, interactive=interactive
+        definitions,
+        environ,
+        workspace.directory,
+        patience=patience,
+        interactive=interactive,
+        pin=workspace.settings.pin,
+        watch=watch,
     ) as servers:
         try:
             yield Run(
@@ -109,10 +141,10 @@ async def open_run(
                 servers=servers,
                 engines=engines,
                 audit=audit,
-                redactor=Redactor(servers.secrets, workspace.settings.redact),
+                redactor=redactor,
                 allowance=Allowance(max_calls),
                 observers=observers,
-                spans=RunSpans(observers.telemetry.tracer_provider),
+                spans=spans,
                 names=names,
                 recoveries=recoveries,
             )

@@ -92,6 +92,13 @@ class RunningServers:
         return self._connections[server]
 
 
+def secrets_of(
+    definitions: Iterable[ServerDefinition], environ: Mapping[str, str]
+) -> frozenset[str]:
+    """Return every value that comes in through `${VAR}` when the servers are opened."""
+    return _secrets(_expansion(definition, environ) for definition in definitions)
+
+
 @asynccontextmanager
 async def open_servers(
     definitions: Iterable[ServerDefinition],
@@ -121,9 +128,7 @@ async def open_servers(
     """
     defined = {definition.id: definition for definition in definitions}
     expansions = {server: _expansion(each, environ) for server, each in defined.items()}
-    secrets = frozenset[str]().union(
-        *(each.secrets for each in expansions.values() if isinstance(each, Expanded))
-    )
+    secrets = _secrets(expansions.values())
     redactor = Redactor(secrets)
 
     def show(text: str) -> str:
@@ -194,6 +199,11 @@ def _link(
             return Endpoint(transport)
         case _:
             raise TypeError("an expansion keeps the kind of its transport")
+
+
+def _secrets(expansions: Iterable[Expanded | MissingVariableError]) -> frozenset[str]:
+    sound = (each.secrets for each in expansions if isinstance(each, Expanded))
+    return frozenset[str]().union(*sound)
 
 
 def _expansion(

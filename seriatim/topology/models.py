@@ -147,6 +147,7 @@ class Settings:
         max_calls: calls that one run may make, refusals included; `None` where the file is silent.
         redact: regular expressions for names whose values are not shown.
         audit: where the audit log is, as a URL or a path; `""` is the default place.
+        pin: refuse calls of a tool whose definition is not what it was when the run began.
     """
 
     interceptors: tuple[InterceptorSetting, ...]
@@ -154,6 +155,7 @@ class Settings:
     max_calls: int | None
     redact: tuple[str, ...]
     audit: str
+    pin: bool = False
 
 
 @final

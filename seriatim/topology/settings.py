@@ -19,9 +19,10 @@ INTERCEPTOR_TIMEOUT: Final = 10.0
 
 DEFAULT_SETTINGS: Final = Settings((), "closed", None, (), "")
 
-_KEYS: Final = ("audit", "fail", "interceptors", "limits", "redact")
+_KEYS: Final = ("audit", "fail", "interceptors", "limits", "pin", "redact")
 _INTERCEPTOR_KEYS: Final = ("position", "settings", "timeout", "use")
 _FAIL: Final[Mapping[str, Literal["closed", "open"]]] = {"closed": "closed", "open": "open"}
+_PIN: Final[Mapping[str, bool]] = {"true": True, "false": False}
 _POSITION: Final[Mapping[str, Literal["outer", "inner"]]] = {"outer": "outer", "inner": "inner"}
 
 
@@ -50,11 +51,12 @@ def read_settings(fields: Fields) -> Settings:
         max_calls=_calls(limits),
         redact=tuple(_patterns(fields)),
         audit=fields.text("audit"),
+        pin=fields.choice("pin", _PIN, default=False),
     )
 
 
 def with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    """Return the settings with what `SERIATIM_FAIL`, `_MAX_CALLS` and `_AUDIT` say instead.
+    """Return the settings with what `SERIATIM_FAIL`, `_MAX_CALLS`, `_PIN` and `_AUDIT` say instead.
 
     An empty variable changes nothing.
 
@@ -70,6 +72,10 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
             hint = "it is a whole number above 0"
             raise EnvironmentSettingError("SERIATIM_MAX_CALLS", calls, hint)
         settings = replace(settings, max_calls=int(calls))
+    if pin := environment.get("SERIATIM_PIN"):
+        if pin not in _PIN:
+            raise EnvironmentSettingError("SERIATIM_PIN", pin, f"it is one of {listing(_PIN)}")
+        settings = replace(settings, pin=_PIN[pin])
     return replace(settings, audit=environment.get("SERIATIM_AUDIT") or settings.audit)
 
 

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import httpx2
 import mcp_types
@@ -293,6 +295,63 @@ async def test_over_http_each_agent_has_a_line_a_token_and_a_standing(
     assert "Traceback" not in said
     for line in lines:
         assert line["token"] not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_lets_a_short_call_over_http_finish_and_cancels_a_long_one(
+    tmp_path: Path, era: Era, number: signal.Signals
+) -> None:
+    path = write_workspace(tmp_path)
+    go, calls = tmp_path / "go", tmp_path / "calls.jsonl"
+    finished: list[dict[str, Any]] = []
+
+    async def work(line: dict[str, str], **arguments: Any) -> None:
+        # How the client takes the end of the gateway is its own business.
+        try:
+            async with over_http(line, era) as ada:
+                await ada.list_tools()
+                await ada.call_tool("slow", {"seconds": 60, **arguments})
+                finished.append(arguments)
+        except* Exception:  # noqa: BLE001  the SDK has many words for it
+            await anyio.lowlevel.checkpoint()
+
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", "--http", "127.0.0.1:0", stderr=stderr) as process,
+    ):
+        line = await anyio.to_thread.run_sync(hear, process)
+        async with anyio.create_task_group() as clients:
+            clients.start_soon(partial(work, line, until=str(go)))
+            clients.start_soon(work, line)
+            await eventually(lambda: calls.exists() and len(calls.read_text().splitlines()) == 2)
+            process.send_signal(number)
+            go.touch()
+            await anyio.to_thread.run_sync(process.wait, BOUND)
+            assert process.returncode == 0
+    assert finished == [{"until": str(go)}]
+    outcomes = sorted((row.outcome, row.error_kind) for row in rows(tmp_path))
+    assert outcomes == [("completed", None), ("failed", "cancelled")]
+    assert not servers_alive(tmp_path)
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+async def test_a_server_that_is_lost_and_back_is_told_of_once_each(tmp_path: Path) -> None:
+    path = write_workspace(tmp_path)
+    pids = tmp_path / "pids"
+    with (tmp_path / "stderr").open("w+") as stderr:
+        async with over_stdio(path, "ada", "auto", stderr, "--run", "r8") as ada:
+            await ada.call_tool("list-conventions", {})
+            os.kill(int(pids.read_text()), signal.SIGKILL)
+            await eventually(lambda: "again\n" in (tmp_path / "stderr").read_text())
+            # What had been satisfied is: the rule is about what the agent has seen.
+            assert not (await ada.call_tool("get-convention", {})).is_error
+    assert (tmp_path / "stderr").read_text().splitlines() == [
+        "run r8: ada is served over stdio",
+        "server counting is not available: was ended by SIGKILL; "
+        "it is tried again in the background",
+        "server counting is available again",
+        "run r8: the gateway has stopped",
+    ]
 
 
 async def test_a_gateway_joins_a_run_that_has_rows(tmp_path: Path) -> None:

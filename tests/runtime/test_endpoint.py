@@ -5,9 +5,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from interceptors import Completed, ServerProtocolError, ToolRef
+from interceptors import Completed, ServerProtocolError, ServerUnavailableError, ToolRef
+from seriatim.runtime.news import ServerBack, ServerLost
+from seriatim.runtime.servers import RunningServers
 from tests.support.mcp_servers import calls, http_definition, http_server
-from tests.support.running_servers import ENVIRON, Opener, call, detail, until
+from tests.support.raw_endpoint import FAULTS, raw_endpoint
+from tests.support.running_servers import ENVIRON, PLENTY, Opener, call, detail, text, until
 
 pytestmark = pytest.mark.anyio
 
@@ -76,3 +79,79 @@ async def test_an_http_server_that_dies_in_a_call_is_unavailable(
             ends = ("no answer over HTTP: ", "SSE stream ended")
             assert (await detail(call(servers, "die"))).startswith(ends)
             assert (await detail(call(servers, "echo"))).startswith("no answer over HTTP: ")
+
+
+# What an endpoint may do wrong.
+
+
+async def failure(servers: RunningServers, tool: str) -> str:
+    with pytest.raises((ServerUnavailableError, ServerProtocolError)) as caught:
+        await call(servers, tool)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_bad_answer_fails_its_call_and_nothing_else(
+    modern: bool, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seriatim.runtime.endpoint.LARGEST_ANSWER", 100_000)
+    results = []
+
+    async def ask_slowly(servers: RunningServers) -> None:
+        results.append(text(await call(servers, "slow")))
+
+    async with (
+        raw_endpoint(modern=modern) as endpoint,
+        opened(http_definition("s", endpoint.url)) as servers,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(ask_slowly, servers)
+        await endpoint.started.wait()
+        with anyio.fail_after(PLENTY):
+            failures = {
+                tool: await failure(servers, tool) for tool in (*FAULTS, "oversized", "bomb")
+            }
+            assert text(await call(servers, "good")) == "well"
+        endpoint.go.set()
+    assert results == ["well"]
+    assert opened.news == []
+    assert failures["oversized"] == "the answer has more than 100000 bytes (code -32603)"
+    assert failures["bomb"] == failures["oversized"]
+    assert failures["wrong type"] == "the answer is no MCP but text/html (code -32603)"
+    assert failures["no JSON"] == "the answer is no valid JSON-RPC message (code -32603)"
+    assert failures["another's"] == "the answer is for another request (code -32603)"
+    assert failures["dropped"].startswith("server s is not available: no answer over HTTP: ")
+    assert endpoint.opened == (0 if modern else 1)
+
+
+async def test_a_forgotten_session_is_opened_anew(opened: Opener) -> None:
+    async with (
+        raw_endpoint(modern=False) as endpoint,
+        opened(http_definition("s", endpoint.url)) as servers,
+    ):
+        endpoint.sessions.clear()
+        assert await detail(call(servers, "good")) == "has forgotten the session"
+        assert text(await call(servers, "good")) == "well"
+        assert endpoint.opened == 2
+    lost = ServerLost("s", "has forgotten the session", retried=True)
+    assert opened.news == [lost, ServerBack("s")]
+
+
+async def test_an_endpoint_that_is_gone_is_told_of_and_found_again(
+    opened: Opener, tmp_path: Path
+) -> None:
+    env = ENVIRON | {"CALLS_FILE": str(tmp_path / "calls")}
+    with http_server(env=env) as endpoint:
+        async with opened(http_definition("s", endpoint)) as servers:
+            await detail(call(servers, "die"))
+            await until(lambda: len(opened.news) == 1)
+            [news] = opened.news
+            assert isinstance(news, ServerLost)
+            assert news.detail.startswith("no answer over HTTP: ")
+            with anyio.fail_after(PLENTY):
+                await detail(call(servers, "echo"))
+            port = endpoint.rpartition(":")[2].partition("/")[0]
+            with http_server(env=env, port=port) as again:
+                assert again == endpoint
+                await until(lambda: opened.news[1:] == [ServerBack("s")])
+                assert text(await call(servers, "list_conventions")) == "console, card"

@@ -33,13 +33,16 @@ def stdio_server(
 
 
 @contextmanager
-def http_server(token: str = "", env: Mapping[str, str] = NOTHING) -> Iterator[str]:
+def http_server(
+    token: str = "", env: Mapping[str, str] = NOTHING, port: str = "0"
+) -> Iterator[str]:
     """Run the SDK's server over streamable HTTP; gives its endpoint."""
     command = [
         sys.executable,
         str(SERVERS / "sdk.py"),
         "--http",
         *(["--token", token] * bool(token)),
+        *("--port", port),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(env)) as process:
         try:

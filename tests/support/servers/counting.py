@@ -4,7 +4,9 @@ Environment: `CALLS_FILE` gets one JSON line a call (tool, arguments, meta), and
 `.cancelled` one line for each `slow` that was cancelled. `ERA` is `both` (default), `legacy`
 (handshake only) or `modern` (no handshake). `PROBE` says what a legacy server does when it is asked
 for a method that it does not know: `error` (default), `hang` or `exit`. `PAGE` is the number of
-tools on one page of `tools/list`.
+tools on one page of `tools/list`. `CHANGES_FILE` names a file
+that holds, once it is there, changes to the tools: fields by the tool's name, null for a tool that
+is not there; or the word `broken`. `TELL` makes the server tell its client when the file changes.
 """
 
 import json
@@ -12,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from tool_box import TOOLS, Call, Json, RpcError, ToolBox
@@ -19,19 +22,35 @@ from tool_box import TOOLS, Call, Json, RpcError, ToolBox
 ERA = os.environ.get("ERA", "both")
 PROBE = os.environ.get("PROBE", "error")
 PAGE = int(os.environ.get("PAGE", str(len(TOOLS))))
+CHANGES = Path(os.environ.get("CHANGES_FILE", "/nowhere"))
+TELL = "TELL" in os.environ
 MODERN = "2026-07-28"
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 INFO: Json = {"name": "counting", "version": "1"}
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+
+
+def tools() -> list[Json]:
+    text = CHANGES.read_text() if CHANGES.exists() else "{}"
+    if text == "broken":
+        raise RpcError(-32603, "the tools cannot be listed")
+    changes = json.loads(text)
+    listed = [tool | (changes.get(tool["name"], {}) or {}) for tool in TOOLS]
+    gone = {name for name, change in changes.items() if change is None}
+    return [tool for tool in listed if tool["name"] not in gone]
 
 
 class Server:
     def __init__(self) -> None:
+        self._subscriptions: list[Any] = []
         self._box = ToolBox()
         self._output = threading.Lock()
         self._running: dict[Any, Call] = {}
 
     def serve(self) -> None:
+        if TELL:
+            threading.Thread(target=self._tell, daemon=True).start()
         for line in sys.stdin.buffer:
             message = json.loads(line)
             method, params = message.get("method"), message.get("params") or {}
@@ -51,6 +70,18 @@ class Server:
         else:
             self._answer(id_, method, params, Call({}, lambda *_: None))
 
+    def _tell(self) -> None:
+        told = ""
+        while True:
+            time.sleep(0.02)
+            text = CHANGES.read_text() if CHANGES.exists() else ""
+            if text != told:
+                told = text
+                stamps = [{"_meta": {SUBSCRIPTION_KEY: id_}} for id_ in self._subscriptions]
+                for params in stamps or [{}]:
+                    method = "notifications/tools/list_changed"
+                    self._send({"method": method, "params": params})
+
     def _context(self, params: Json) -> Any:
         meta = params.get("_meta") or {}
         token = meta.get("progressToken")
@@ -69,6 +100,11 @@ class Server:
 
     def _answer(self, id_: Any, method: str, params: Json, call: Call) -> None:
         modern = (params.get("_meta") or {}).get(VERSION_KEY) == MODERN
+        if method == "subscriptions/listen":
+            self._subscriptions.append(id_)
+            params = {"notifications": {"toolsListChanged": True}, "_meta": {SUBSCRIPTION_KEY: id_}}
+            self._send({"method": "notifications/subscriptions/acknowledged", "params": params})
+            return
         try:
             result = self._result(method, params, call)
         except RpcError as error:
@@ -92,13 +128,13 @@ class Server:
                 asked = params.get("protocolVersion")
                 return {
                     "protocolVersion": asked if asked in HANDSHAKE else HANDSHAKE[-1],
-                    "capabilities": {"tools": {}},
+                    "capabilities": {"tools": {"listChanged": TELL}},
                     "serverInfo": INFO,
                 }
             case "server/discover" if ERA != "legacy":
                 return {
                     "supportedVersions": [MODERN],
-                    "capabilities": {"tools": {}},
+                    "capabilities": {"tools": {"listChanged": TELL}},
                     "ttlMs": 0,
                     "cacheScope": "private",
                 }
@@ -106,8 +142,9 @@ class Server:
                 return {}
             case "tools/list":
                 start = int(params.get("cursor") or 0)
-                page: Json = {"tools": TOOLS[start : start + PAGE]}
-                if start + PAGE < len(TOOLS):
+                listed = tools()
+                page: Json = {"tools": listed[start : start + PAGE]}
+                if start + PAGE < len(listed):
                     page["nextCursor"] = str(start + PAGE)
                 if ERA != "legacy" and VERSION_KEY in (params.get("_meta") or {}):
                     page |= {"ttlMs": 0, "cacheScope": "private"}

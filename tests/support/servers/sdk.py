@@ -1,8 +1,8 @@
 """The tools of the tool box on the real low-level server of the MCP SDK.
 
-Over stdio, or with `--http` over streamable HTTP on a free port of 127.0.0.1: it prints the
-endpoint's URL on a line of its own when it is ready. With `--token TOKEN` it answers 401 to whoever
-does not bear the token.
+Over stdio, or with `--http` over streamable HTTP on 127.0.0.1, on a free port or on that of
+`--port`: it prints the endpoint's URL on a line of its own when it is ready. With `--token TOKEN`
+it answers 401 to whoever does not bear the token.
 """
 
 import socket
@@ -61,7 +61,7 @@ async def over_stdio() -> None:
         await chosen.run(incoming, outgoing, chosen.create_initialization_options())
 
 
-async def over_http(token: str) -> None:
+async def over_http(token: str, port: int) -> None:
     app = server().streamable_http_app()
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
@@ -73,7 +73,8 @@ async def over_http(token: str) -> None:
         await app(scope, receive, send)
 
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
         listener.listen()
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)  # noqa: T201  the port is this program's output
         config = uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=0)
@@ -83,6 +84,7 @@ async def over_http(token: str) -> None:
 if __name__ == "__main__":
     if "--http" in sys.argv:
         bearer = sys.argv[sys.argv.index("--token") + 1] if "--token" in sys.argv else ""
-        anyio.run(over_http, bearer)
+        port = sys.argv[sys.argv.index("--port") + 1] if "--port" in sys.argv else "0"
+        anyio.run(over_http, bearer, int(port))
     else:
         anyio.run(over_stdio)
