@@ -1,9 +1,10 @@
 """One MCP server for the time of a run: reached, asked for its tools, called, and let go."""
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never, final
+from typing import Any, Final, TypeAlias, assert_never, final
 
 import anyio
 from mcp import ClientSession, MCPError
@@ -23,7 +24,7 @@ from seriatim.runtime.asking import AskingDispatcher
 from seriatim.runtime.expansion import MissingVariableError
 from seriatim.runtime.link import Link
 from seriatim.runtime.session import ListedTool, RelaySession, list_tools
-from seriatim.runtime.wire import send_call, was_lost
+from seriatim.runtime.wire import send_call, send_request, was_lost
 
 PROBE_SHARE: Final = 1 / 3
 """Part of the time for the start in which a server may answer to the newest protocol."""
@@ -113,21 +114,43 @@ class Connection:
         dialogue: Dialogue,
     ) -> Completed | Failed:
         """Call a tool; see `interceptors.Servers`."""
+        connected = self._connected()
+        with self._explained(connected):
+            return await send_call(connected.session, tool, arguments, meta, progress, dialogue)
+
+    async def request(
+        self, method: str, params: JsonObject, capabilities: JsonObject
+    ) -> dict[str, Any]:
+        """Send any request and return its result; see `wire.send_request`.
+
+        Raises:
+            ServerUnavailableError: when no answer can be had from the server.
+            ServerProtocolError: when the answer is a JSON-RPC error.
+        """
+        connected = self._connected()
+        with self._explained(connected):
+            return await send_request(connected.session, method, params, capabilities)
+
+    def _connected(self) -> Connected:
         match self.state:
             case Unavailable(detail):
                 raise ServerUnavailableError(self.server, detail)
-            case Connected(link, session, _):
-                try:
-                    return await send_call(session, tool, arguments, meta, progress, dialogue)
-                except MCPError as error:
-                    if was_lost(error):
-                        raise ServerUnavailableError(
-                            self.server, self._reason(link, error.message)
-                        ) from error
-                    data = () if error.data is None else (error.data,)
-                    raise ServerProtocolError(error.code, error.message, data) from error
+            case Connected() as connected:
+                return connected
             case _:
                 assert_never(self.state)
+
+    @contextmanager
+    def _explained(self, connected: Connected) -> Iterator[None]:
+        """Turn the SDK's error into what it says of the server."""
+        try:
+            yield
+        except MCPError as error:
+            if was_lost(error):
+                reason = self._reason(connected.link, error.message)
+                raise ServerUnavailableError(self.server, reason) from error
+            data = () if error.data is None else (error.data,)
+            raise ServerProtocolError(error.code, error.message, data) from error
 
     async def _keep(self, link: Link, greet: Greeting, deadline: float) -> str:
         """Reach the server, stay until it ends or `stop` is called, and return why it is over."""

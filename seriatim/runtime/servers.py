@@ -6,9 +6,10 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, assert_never, final
+from typing import Any, Final, assert_never, final
 
 import anyio
+from mcp_types import ServerCapabilities
 
 from interceptors import (
     NOBODY,
@@ -77,6 +78,22 @@ class RunningServers:
                 return _NO_TOOLS
             case state:
                 assert_never(state)
+
+    def capabilities(self, server: str) -> ServerCapabilities:
+        """Return what a server declares that it can do; nothing for one that is not available."""
+        match self._connections[server].state:
+            case Connected(session=session):
+                return session.server_capabilities or ServerCapabilities()
+            case Unavailable():
+                return ServerCapabilities()
+            case state:
+                assert_never(state)
+
+    async def request(
+        self, server: str, method: str, params: JsonObject, capabilities: JsonObject
+    ) -> dict[str, Any]:
+        """Send any request to a server; see `Connection.request`."""
+        return await self._connections[server].request(method, params, capabilities)
 
     def problems(self) -> Mapping[str, str]:
         """Return, for each server that is not available, why, as a clause."""

@@ -1,11 +1,12 @@
 """Our own settings: `seriatim.yaml`, or `seriatim:` in a one-file workspace."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
-from interceptors import RULES
+from interceptors import RULES, AgentId
+from seriatim.topology.exposure import read_exposure
 from seriatim.topology.fields import Fields
 from seriatim.topology.models import InterceptorSetting, Settings
 from seriatim.topology.nodes import MapNode, ScalarNode
@@ -19,7 +20,7 @@ INTERCEPTOR_TIMEOUT: Final = 10.0
 
 DEFAULT_SETTINGS: Final = Settings((), "closed", None, (), "")
 
-_KEYS: Final = ("audit", "fail", "interceptors", "limits", "redact")
+_KEYS: Final = ("audit", "expose", "fail", "interceptors", "limits", "redact")
 _INTERCEPTOR_KEYS: Final = ("position", "settings", "timeout", "use")
 _FAIL: Final[Mapping[str, Literal["closed", "open"]]] = {"closed": "closed", "open": "open"}
 _POSITION: Final[Mapping[str, Literal["outer", "inner"]]] = {"outer": "outer", "inner": "inner"}
@@ -39,8 +40,12 @@ class EnvironmentSettingError(Exception):
         self.hint: Final = hint
 
 
-def read_settings(fields: Fields) -> Settings:
-    """Return the settings that a mapping holds, noting what is wrong with them."""
+def read_settings(fields: Fields, agents: Collection[AgentId]) -> Settings:
+    """Return the settings that a mapping holds, noting what is wrong with them.
+
+    Args:
+        agents: the agents of all topologies.
+    """
     _only(fields, _KEYS)
     limits = fields.section("limits")
     _only(limits, ("calls",))
@@ -50,6 +55,7 @@ def read_settings(fields: Fields) -> Settings:
         max_calls=_calls(limits),
         redact=tuple(_patterns(fields)),
         audit=fields.text("audit"),
+        expose=read_exposure(fields, agents),
     )
 
 
