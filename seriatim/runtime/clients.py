@@ -42,7 +42,7 @@ def request_of(inbound: Inbound, owner: str) -> dispatch.Request:
         # An upstream whose caller asks for no progress is not asked for it either.
         progress=inbound.session.report_progress if "progressToken" in meta else no_progress,
         dialogue=Dialogue(
-            capabilities=_capabilities(inbound),
+            capabilities=capabilities_of(inbound),
             owner=owner,
             ask=lambda method, params: ask(inbound, method, params),
             told={field: params[field] for field in TOLD if field in params},
@@ -54,6 +54,18 @@ def sent_meta(inbound: Inbound) -> JsonObject:
     """Return the request's `_meta` under the keys that were sent; nothing where it is no object."""
     meta = (inbound.params or {}).get("_meta")
     return meta if isinstance(meta, Mapping) else {}
+
+
+def capabilities_of(inbound: Inbound) -> JsonObject:
+    """Return what the client declares that servers may ask of it."""
+    declared = inbound.session.client_capabilities
+    if declared is None:
+        return {}
+    every = declared.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if "roots" in every:
+        # That they have changed is not passed on.
+        every["roots"] = {}
+    return {name: every[name] for name in QUESTIONS.values() if name in every}
 
 
 def is_modern(inbound: Inbound) -> bool:
@@ -100,18 +112,6 @@ async def answers_to(inbound: Inbound, question: Mapping[str, Any]) -> JsonObjec
 def _meta_of(params: JsonObject) -> JsonObject:
     meta = params.get("_meta")
     return meta if isinstance(meta, Mapping) else {}
-
-
-def _capabilities(inbound: Inbound) -> JsonObject:
-    """Return what the client declares that servers may ask of it."""
-    declared = inbound.session.client_capabilities
-    if declared is None:
-        return {}
-    every = declared.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if "roots" in every:
-        # That they have changed is not passed on.
-        every["roots"] = {}
-    return {name: every[name] for name in QUESTIONS.values() if name in every}
 
 
 def _name(sent: object) -> str:

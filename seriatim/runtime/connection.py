@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never, final
+from typing import Any, Final, TypeAlias, assert_never, final
 
 import anyio
 from mcp import MCPError
@@ -29,7 +29,7 @@ from seriatim.runtime.news import ServerBack, ServerLost, ToolsChanged, Watch
 from seriatim.runtime.pauses import Pauses
 from seriatim.runtime.session import RelaySession, list_tools
 from seriatim.runtime.suspicion import Suspicion
-from seriatim.runtime.wire import send_call, was_lost
+from seriatim.runtime.wire import send_call, send_request, was_lost
 
 PATIENCE: Final = 8.0
 """Seconds that a call waits for a server which is being started: most take less, and an agent that
@@ -157,15 +157,21 @@ class Connection:
         connected = await self.available()
         if self._pin:
             await self._check_pin(tool)
-        try:
+        with self._explained(connected):
             return await send_call(connected.session, tool, arguments, meta, progress, dialogue)
-        except MCPError as error:
-            if was_lost(error):
-                self._suspicion.arise()
-                reason = self._reason(connected.link, error.message)
-                raise ServerUnavailableError(self.server, reason) from error
-            data = () if error.data is None else (error.data,)
-            raise ServerProtocolError(error.code, error.message, data) from error
+
+    async def request(
+        self, method: str, params: JsonObject, capabilities: JsonObject
+    ) -> dict[str, Any]:
+        """Send any request and return its result; see `wire.send_request`.
+
+        Raises:
+            ServerUnavailableError: when no answer can be had from the server.
+            ServerProtocolError: when the answer is a JSON-RPC error.
+        """
+        connected = await self.available()
+        with self._explained(connected):
+            return await send_request(connected.session, method, params, capabilities)
 
     async def available(self) -> Connected:
         """Return the connection, once there is one.
@@ -226,6 +232,19 @@ class Connection:
         if not self._is_stopping:
             await self._lose(Unavailable(problem))
         return 0.0
+
+    @contextmanager
+    def _explained(self, connected: Connected) -> Iterator[None]:
+        """Turn the SDK's error into what it says of the server."""
+        try:
+            yield
+        except MCPError as error:
+            if was_lost(error):
+                self._suspicion.arise()
+                reason = self._reason(connected.link, error.message)
+                raise ServerUnavailableError(self.server, reason) from error
+            data = () if error.data is None else (error.data,)
+            raise ServerProtocolError(error.code, error.message, data) from error
 
     async def _keep(self, link: Link, greet: Greeting, deadline: float) -> "_Ended":
         """Reach the server, and stay until it ends or `stop` is called."""

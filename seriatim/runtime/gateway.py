@@ -12,13 +12,21 @@ from typing import Any, Final, TypeAlias
 import mcp_types
 from mcp import MCPError
 from mcp.server.lowlevel import Server
+from mcp_types.methods import validate_client_request
 from opentelemetry import context as trace_context
 from opentelemetry.context import Context
 
 from interceptors import Failed, InputRequired, Outcome
 from seriatim import __version__
-from seriatim.runtime.clients import answers_to, is_modern, request_of, sent_meta
+from seriatim.runtime.clients import (
+    answers_to,
+    capabilities_of,
+    is_modern,
+    request_of,
+    sent_meta,
+)
 from seriatim.runtime.dispatch import Request, governed_mcp_call
+from seriatim.runtime.passage import CAPABILITIES, KINDS
 from seriatim.runtime.registrations import Registration, Registrations
 from seriatim.runtime.relay import Inbound, Relay, unreached
 from seriatim.runtime.render import WireResult, to_mcp
@@ -30,6 +38,8 @@ Identify: TypeAlias = Callable[[Inbound], Registration]
 Gateway: TypeAlias = Server[dict[str, Any]]
 """An MCP server that serves registrations."""
 
+NEWEST: Final = ("resultType", "ttlMs", "cacheScope")
+"""Fields of a result that the handshake era does not know."""
 MOST_ROUNDS: Final = 8
 """How often one call may ask a client of the handshake era for input."""
 
@@ -60,6 +70,12 @@ def _gateway(
     async def call_tool(inbound: Inbound) -> WireResult:
         return await _call(identify(inbound), inbound)
 
+    async def pass_through(inbound: Inbound) -> WireResult:
+        return await _passed(identify(inbound), inbound)
+
+    def introduce(inbound: Inbound, introduction: WireResult) -> WireResult:
+        return _introduced(identify(inbound), introduction)
+
     server: Gateway = Server(
         "seriatim",
         version=__version__,
@@ -68,11 +84,18 @@ def _gateway(
         get_tool_input_schema=input_schema,
         on_list_tools=unreached,
         on_call_tool=unreached,
+        on_list_resources=unreached,
+        on_list_resource_templates=unreached,
+        on_read_resource=unreached,
+        on_list_prompts=unreached,
+        on_get_prompt=unreached,
+        on_completion=unreached,
     )
     answers = {"tools/list": list_tools, "tools/call": call_tool}
+    answers |= dict.fromkeys(KINDS, pass_through)
     # The SDK's server span, which stands there, would call every refusal an error, and come between
     # the caller's span and the one of the attempt.
-    server.middleware[:] = [Relay(answers, server.server_info_stamp)]
+    server.middleware[:] = [Relay(answers, introduce, server.server_info_stamp)]
     return server
 
 
@@ -84,6 +107,30 @@ def _listing(registration: Registration, inbound: Inbound) -> WireResult:
     if (inbound.params or {}).get("cursor") is not None:
         raise MCPError(mcp_types.INVALID_PARAMS, "there is no such page: the first holds all tools")
     return {"tools": [tool.on_the_wire() for tool in registration.tools], **_fresh(inbound)}
+
+
+async def _passed(registration: Registration, inbound: Inbound) -> WireResult:
+    """Answer a request for resources or prompts with what their server answers."""
+    params = inbound.params or {}
+    validate_client_request(inbound.method, inbound.protocol_version, params)
+    sent = {key: value for key, value in params.items() if key != "cursor"}
+    result = await registration.passage.answer(inbound.method, sent, capabilities_of(inbound))
+    if is_modern(inbound):
+        return {**_fresh(inbound), **result}
+    if result.get("resultType") == "input_required":
+        message = f"{inbound.method} asks for input, for which this client cannot be asked"
+        raise MCPError(mcp_types.INVALID_REQUEST, message)
+    return {key: value for key, value in result.items() if key not in NEWEST}
+
+
+def _introduced(registration: Registration, introduction: WireResult) -> WireResult:
+    """Return what the gateway says of itself, without what it does not show to this agent."""
+    shown = {
+        name: value
+        for name, value in introduction["capabilities"].items()
+        if name not in CAPABILITIES or registration.passage.passes(CAPABILITIES[name])
+    }
+    return {**introduction, "capabilities": shown}
 
 
 def _fresh(inbound: Inbound) -> WireResult:

@@ -13,6 +13,7 @@ from opentelemetry.context import Context
 from interceptors import AgentId, Via, new_id
 from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import GovernedAgent
+from seriatim.runtime.passage import Passage, passage
 from seriatim.runtime.run import Run
 from seriatim.runtime.session import ListedTool
 from seriatim.runtime.tools import advertised_tools
@@ -29,11 +30,13 @@ class Registration:
     Attributes:
         id: tells this registration from every other; no secret.
         tools: what the agent is shown.
+        passage: its way to resources and prompts.
         context: the trace context of calls whose caller sends none.
     """
 
     agent: GovernedAgent
     tools: tuple[ListedTool, ...]
+    passage: Passage
     context: Context = field(repr=False)
     id: str = field(default_factory=new_id)
 
@@ -49,6 +52,7 @@ def registration(run: Run, agent: AgentId) -> Registration:
     return Registration(
         agent=governed,
         tools=advertised_tools(run, definition),
+        passage=passage(run, definition),
         context=run.spans.registration(governed.scope),
     )
 

@@ -13,6 +13,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 
 from seriatim.runtime.render import WireResult
@@ -23,6 +24,12 @@ Inbound: TypeAlias = ServerRequestContext[dict[str, Any], HttpRequest]
 Answer: TypeAlias = Callable[[Inbound], Awaitable[WireResult]]
 """Answers one request; may raise `MCPError`."""
 
+Introduce: TypeAlias = Callable[[Inbound, WireResult], WireResult]
+"""Changes what a server says of itself to one client."""
+
+INTRODUCTIONS: Final = frozenset({"initialize", "server/discover"})
+"""The requests with which a client begins."""
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -32,14 +39,21 @@ class Relay:
 
     Args:
         answers: method -> what answers it; the SDK answers all others.
+        introduce: changes what the SDK says of this server when a client begins.
         stamp: names this server, in the results of the newest protocol.
     """
 
-    def __init__(self, answers: Mapping[str, Answer], stamp: Mapping[str, Any]) -> None:
+    def __init__(
+        self, answers: Mapping[str, Answer], introduce: Introduce, stamp: Mapping[str, Any]
+    ) -> None:
         self._answers: Final = answers
+        self._introduce: Final = introduce
         self._stamp: Final = stamp
 
     async def __call__(self, ctx: Inbound, call_next: CallNext) -> HandlerResult:
+        if ctx.method in INTRODUCTIONS:
+            result = await call_next(ctx)
+            return self._introduce(ctx, result) if isinstance(result, dict) else result
         answer = self._answers.get(ctx.method)
         if answer is None or not _has_begun(ctx):
             return await call_next(ctx)
@@ -68,7 +82,8 @@ async def _guarded(answer: Answer, inbound: Inbound) -> WireResult:
     """Answer, without the text of an exception: the SDK would send it in the handshake era."""
     try:
         return await answer(inbound)
-    except MCPError:
+    except (MCPError, ValidationError):
+        # The SDK says of the latter that the parameters are invalid, and no more.
         raise
     except Exception as error:
         _log.error("the gateway could not answer `%s`: %s", inbound.method, type(error).__name__)

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, assert_never, final
 
 import anyio
+from mcp_types import ServerCapabilities
 
 from interceptors import (
     NOBODY,
@@ -22,7 +23,7 @@ from interceptors import (
     ToolRef,
     printable,
 )
-from seriatim.runtime.connection import Connected, Connection
+from seriatim.runtime.connection import Awaited, Connected, Connection, Unavailable
 from seriatim.runtime.endpoint import Endpoint
 from seriatim.runtime.expansion import Expanded, MissingVariableError, expand
 from seriatim.runtime.link import Link
@@ -77,6 +78,22 @@ class RunningServers:
         if server not in self._connections:
             return NO_TOOLS
         return self._connections[server].listing.tools
+
+    def capabilities(self, server: str) -> ServerCapabilities:
+        """Return what a server declares that it can do; nothing for one that is not available."""
+        match self._connection(server).state:
+            case Connected(session=session):
+                return session.server_capabilities or ServerCapabilities()
+            case Awaited() | Unavailable():
+                return ServerCapabilities()
+            case state:
+                assert_never(state)
+
+    async def request(
+        self, server: str, method: str, params: JsonObject, capabilities: JsonObject
+    ) -> dict[str, Any]:
+        """Send any request to a server; see `Connection.request`."""
+        return await self._connection(server).request(method, params, capabilities)
 
     def problems(self) -> Mapping[str, str]:
         """Return, for each server that is not available, why, as a clause."""

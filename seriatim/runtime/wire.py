@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp import MCPError
@@ -40,6 +41,7 @@ CONNECTION_KEYS: Final = frozenset({"progressToken", "traceparent", "tracestate"
 
 UNREADABLE_ANSWER: Final = "the answer is no valid JSON-RPC message"
 
+_INFINITE: Final = "the server's result holds a number that JSON cannot hold"
 _UNREADABLE: Final = "Failed to parse "
 """How the SDK's own error begins that says that an answer could not be read."""
 _LOST: Final = ("Connection closed", "SSE stream ")
@@ -91,11 +93,37 @@ async def send_call(
             raise ServerProtocolError(INTERNAL_ERROR, UNREADABLE_ANSWER) from error
         raise
     if not _is_finite(answer.root):
-        message = "the server's result holds a number that JSON cannot hold"
-        raise ServerProtocolError(INTERNAL_ERROR, message)
+        raise ServerProtocolError(INTERNAL_ERROR, _INFINITE)
     if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return _modern_outcome(answer.root)
     return _outcome(answer.root)
+
+
+async def send_request(
+    session: RelaySession, method: str, params: JsonObject, capabilities: JsonObject
+) -> dict[str, Any]:
+    """Send any request of a client's and return its result.
+
+    Args:
+        capabilities: what the client declares that servers may ask of it.
+
+    Raises:
+        MCPError: when the answer is a JSON-RPC error, or the connection is lost.
+        ServerProtocolError: when what is to be sent, or what came back, is no valid MCP.
+    """
+    meta = params.get("_meta")
+    sent = application_entries(meta) if isinstance(meta, Mapping) else {}
+    _check([params])
+    request = Request[dict[str, Any], str](
+        method=method, params={**params, "_meta": {**sent, SPOKEN_FOR: capabilities}}
+    )
+    try:
+        answer = await session.send_request(request, _Answer)
+    except ValidationError as error:
+        raise _invalid(error) from error
+    if not _is_finite(answer.root):
+        raise ServerProtocolError(INTERNAL_ERROR, _INFINITE)
+    return answer.root
 
 
 def application_entries(meta: JsonObject) -> JsonObject:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Literal, TypeAlias, final
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, final
 
 from interceptors import AgentId, JsonObject, SkillId, Tier, ToolRef
 
@@ -137,6 +138,35 @@ class InterceptorSetting:
     timeout: float
 
 
+class Exposed(Enum):
+    """What a gateway shows of the servers whose skills an agent holds."""
+
+    TOOLS = "tools"
+    RESOURCES = "resources"
+    PROMPTS = "prompts"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What a gateway shows to which agent.
+
+    Attributes:
+        everyone: what it shows to the agents that are not named.
+        agents: agent's id -> what it shows to that one.
+    """
+
+    everyone: frozenset[Exposed]
+    agents: Mapping[AgentId, frozenset[Exposed]]
+
+    def to(self, agent: AgentId) -> frozenset[Exposed]:
+        return self.agents.get(agent, self.everyone)
+
+
+TOOLS_ONLY: Final = Exposure(frozenset({Exposed.TOOLS}), MappingProxyType({}))
+"""What a gateway shows where nobody says otherwise."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -148,6 +178,7 @@ class Settings:
         redact: regular expressions for names whose values are not shown.
         audit: where the audit log is, as a URL or a path; `""` is the default place.
         pin: refuse calls of a tool whose definition is not what it was when the run began.
+        expose: what a gateway shows beside tools.
     """
 
     interceptors: tuple[InterceptorSetting, ...]
@@ -156,6 +187,7 @@ class Settings:
     redact: tuple[str, ...]
     audit: str
     pin: bool = False
+    expose: Exposure = TOOLS_ONLY
 
 
 @final

@@ -103,7 +103,8 @@ def load(path: Path) -> Loaded:
         for skill in agent.skills
     }
     _check_servers(layout, catalogue, used)
-    settings = read_settings(layout.settings)
+    agents = {agent for topology in topologies for agent in topology.agents}
+    settings = read_settings(layout.settings, agents)
     name = layout.top.section("metadata").text("id") or layout.name
     problems = by_place(layout.problems)
     if any(problem.severity is Severity.ERROR for problem in problems):

@@ -1,11 +1,12 @@
 """Our own settings: `seriatim.yaml`, or `seriatim:` in a one-file workspace."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
-from interceptors import RULES
+from interceptors import RULES, AgentId
+from seriatim.topology.exposure import read_exposure
 from seriatim.topology.fields import Fields
 from seriatim.topology.models import InterceptorSetting, Settings
 from seriatim.topology.nodes import MapNode, ScalarNode
@@ -19,7 +20,7 @@ INTERCEPTOR_TIMEOUT: Final = 10.0
 
 DEFAULT_SETTINGS: Final = Settings((), "closed", None, (), "")
 
-_KEYS: Final = ("audit", "fail", "interceptors", "limits", "pin", "redact")
+_KEYS: Final = ("audit", "expose", "fail", "interceptors", "limits", "pin", "redact")
 _INTERCEPTOR_KEYS: Final = ("position", "settings", "timeout", "use")
 _FAIL: Final[Mapping[str, Literal["closed", "open"]]] = {"closed": "closed", "open": "open"}
 _PIN: Final[Mapping[str, bool]] = {"true": True, "false": False}
@@ -40,8 +41,12 @@ class EnvironmentSettingError(Exception):
         self.hint: Final = hint
 
 
-def read_settings(fields: Fields) -> Settings:
-    """Return the settings that a mapping holds, noting what is wrong with them."""
+def read_settings(fields: Fields, agents: Collection[AgentId]) -> Settings:
+    """Return the settings that a mapping holds, noting what is wrong with them.
+
+    Args:
+        agents: the agents of all topologies.
+    """
     _only(fields, _KEYS)
     limits = fields.section("limits")
     _only(limits, ("calls",))
@@ -52,6 +57,7 @@ def read_settings(fields: Fields) -> Settings:
         redact=tuple(_patterns(fields)),
         audit=fields.text("audit"),
         pin=fields.choice("pin", _PIN, default=False),
+        expose=read_exposure(fields, agents),
     )
 
 

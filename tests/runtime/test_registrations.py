@@ -3,7 +3,6 @@
 import logging
 from types import MappingProxyType
 
-import mcp_types
 import pytest
 from opentelemetry.context import Context
 
@@ -20,7 +19,10 @@ from interceptors import (
     Via,
 )
 from seriatim.runtime.dispatch import NO_LIMIT, Allowance, GovernedAgent
+from seriatim.runtime.passage import Passage
 from seriatim.runtime.registrations import Registration, Registrations
+from seriatim.runtime.servers import RunningServers
+from seriatim.runtime.session import ListedTool
 
 pytestmark = pytest.mark.anyio
 
@@ -42,9 +44,11 @@ def registered(agent: str, *tools: str) -> Registration:
         over_limit=refuse,
     )
     advertised = [
-        mcp_types.Tool(name=tool, input_schema={"type": "object", "title": tool}) for tool in tools
+        ListedTool.model_validate({"name": tool, "inputSchema": {"type": "object", "title": tool}})
+        for tool in tools
     ]
-    return Registration(governed, tuple(advertised), Context())
+    nothing = Passage(RunningServers({}, frozenset()), (), frozenset())
+    return Registration(governed, tuple(advertised), nothing, Context())
 
 
 async def test_a_token_opens_the_registration_it_was_given_out_for() -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 import httpx2
+from mcp.shared.inbound import encode_header_value
 
 Json = dict[str, Any]
 Era = Literal["legacy", "modern"]
@@ -31,9 +32,11 @@ class RawClient(Protocol):
 
     Attributes:
         notified: the notifications that came, in order.
+        introduction: what the server said of itself.
     """
 
     notified: list[Json]
+    introduction: Json
 
     def request(self, method: str, params: Json, **meta: Any) -> Json:
         """Return the answer's message; `meta` goes into `_meta`."""
@@ -73,8 +76,10 @@ class RawStdio:
         self._answers: dict[int, queue.Queue[Json]] = {}
         self.notified: list[Json] = []
         threading.Thread(target=self._read, daemon=True).start()
+        hello = ("initialize", _hello(capabilities))
+        method, params = hello if era == "legacy" else ("server/discover", {})
+        self.introduction: Json = self.request(method, params)["result"]
         if era == "legacy":
-            self.request("initialize", _hello(capabilities))
             self._send({"method": "notifications/initialized"})
 
     def request(self, method: str, params: Json, **meta: Any) -> Json:
@@ -131,7 +136,10 @@ class RawHttp:
         self._http = httpx2.Client(headers={**headers, **accept}, timeout=PLENTY)
         if era == "legacy":
             self._http.headers["MCP-Protocol-Version"] = HANDSHAKE
-            self.request("initialize", _hello(capabilities))
+        hello = ("initialize", _hello(capabilities))
+        method, params = hello if era == "legacy" else ("server/discover", {})
+        self.introduction: Json = self.request(method, params)["result"]
+        if era == "legacy":
             self._post({"method": "notifications/initialized"})
 
     def close(self) -> None:
@@ -184,7 +192,9 @@ class RawHttp:
             return {}
         headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
         name = params.get("uri" if method == "resources/read" else "name")
-        return headers | {"Mcp-Name": name} if isinstance(name, str) else headers
+        return (
+            headers | {"Mcp-Name": encode_header_value(name)} if isinstance(name, str) else headers
+        )
 
     def _messages(self, response: httpx2.Response) -> Iterator[Json]:
         if response.headers["Content-Type"].startswith("application/json"):

@@ -111,8 +111,10 @@ def relays(directory: Path) -> Iterator[Relays]:
             command = [sys.executable, str(SERVER), era, "--http"]
             endpoints[era] = stack.enter_context(_first_lines(command, 1, notes))[0]
         _write_workspace(directory, endpoints)
-        command = _gateway(directory, "--agent", "ada", "--agent", "bob", "--http", "127.0.0.1:0")
-        served = [json.loads(line) for line in stack.enter_context(_first_lines(command, 2))]
+        command = _gateway(
+            directory, "--agent", "ada", "--agent", "bob", "--agent", "cat", "--http", "127.0.0.1:0"
+        )
+        served = [json.loads(line) for line in stack.enter_context(_first_lines(command, 3))]
         tokens = {each["agent"]: each["token"] for each in served}
         yield Relays(directory, served[0]["url"], tokens, endpoints)
 
@@ -166,17 +168,21 @@ def _write_workspace(directory: Path, endpoints: Mapping[Era, str]) -> None:
     requires = {skill(back, "typed"): [skill(back, "wait")] for back in BACKS}
     requires |= {skill(back, "fixed"): [skill(back, "ask")] for back in BACKS}
     bob = {"id": "bob", "role": "worker", "skills": ids}
+    cat = {"id": "cat", "role": "worker", "skills": ["legacy-stdio-echo", "legacy-stdio-give"]}
     workspace = {
         "metadata": {"name": "corpus"},
         "mcp_servers": servers,
         "skills": skills,
+        "seriatim": {
+            "expose": {"bob": ["tools", "resources", "prompts"], "cat": ["tools", "resources"]}
+        },
         "agents": {
             "root": {
                 "id": "ada",
                 "role": "root",
                 "skills": ids,
                 "requires": requires,
-                "children": [bob],
+                "children": [bob, cat],
             }
         },
     }

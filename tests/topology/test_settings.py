@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
+from interceptors import AgentId
 from seriatim.topology import (
     DEFAULT_SETTINGS,
     EnvironmentSettingError,
@@ -10,6 +11,7 @@ from seriatim.topology import (
     Workspace,
     with_environment,
 )
+from seriatim.topology.models import Exposed
 
 AGENTS = "agents: {root: {id: r}}\n"
 
@@ -56,6 +58,15 @@ seriatim:
         ("{redact: ['(']}", "2:21 settings.bad-value"),
         ("{redact: [[x]]}", "2:21 schema.type-mismatch"),
         ("{audit: [x]}", "2:19 schema.type-mismatch"),
+        ("{expose: tools}", "2:20 schema.type-mismatch"),
+        ("{expose: [tools, [x]]}", "2:28 schema.type-mismatch"),
+        ("{expose: [tools, prompt]}", "2:28 settings.bad-value"),
+        ("{expose: [prompts]}", "2:20 settings.bad-value"),
+        ("{expose: []}", "2:20 settings.bad-value"),
+        ("{expose: {q: [tools]}}", "2:21 settings.bad-value"),
+        ("{expose: {r: tools}}", "2:24 schema.type-mismatch"),
+        ("{expose: {r: [tools, tool]}}", "2:32 settings.bad-value"),
+        ("{expose: {r: [resources]}}", "2:24 settings.bad-value"),
         ("{interceptors: guard}", "2:26 schema.type-mismatch"),
         ("{interceptors: [3]}", "2:27 schema.type-mismatch"),
         ("{interceptors: [{position: outer}]}", "2:27 schema.required-field"),
@@ -93,3 +104,32 @@ def test_an_empty_variable_changes_nothing() -> None:
 def test_a_variable_that_holds_no_value_of_its_setting_is_named(variable: str, value: str) -> None:
     with pytest.raises(EnvironmentSettingError, match=f"`{variable}` may not be `{value}`"):
         with_environment(DEFAULT_SETTINGS, {variable: value})
+
+
+TOOLS, RESOURCES, PROMPTS = Exposed.TOOLS, Exposed.RESOURCES, Exposed.PROMPTS
+
+
+@pytest.mark.parametrize(
+    ("written", "to_r", "to_another"),
+    [
+        ("", {TOOLS}, {TOOLS}),
+        ("seriatim: {expose: }", {TOOLS}, {TOOLS}),
+        ("seriatim: {expose: [tools]}", {TOOLS}, {TOOLS}),
+        (
+            "seriatim: {expose: [prompts, tools, resources]}",
+            {TOOLS, RESOURCES, PROMPTS},
+            {TOOLS, RESOURCES, PROMPTS},
+        ),
+        ("seriatim: {expose: {r: [tools, prompts]}}", {TOOLS, PROMPTS}, {TOOLS}),
+        ("seriatim: {expose: {r: }}", {TOOLS}, {TOOLS}),
+    ],
+)
+def test_what_is_exposed_is_said_for_all_agents_or_for_each(
+    workspace_of: Callable[[str], Workspace],
+    written: str,
+    to_r: set[Exposed],
+    to_another: set[Exposed],
+) -> None:
+    exposure = workspace_of(AGENTS + written).settings.expose
+    assert exposure.to(AgentId("r")) == to_r
+    assert exposure.to(AgentId("another")) == to_another

@@ -17,12 +17,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import corpus_shelf
 from corpus_cases import ERRORS, TOOLS, large_text, result_text
 
 Json = dict[str, Any]
 Send = Callable[[str], None]
 
 ERA = sys.argv[1]
+NAME = f"{ERA}-{'http' if '--http' in sys.argv else 'stdio'}"
+CAN = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
 MODERN = "2026-07-28"
 INFO = {"name": "corpus", "version": "1"}
 ASKED: dict[str, Json] = {
@@ -115,10 +118,10 @@ class Server:
         match method:
             case "initialize" if ERA == "legacy":
                 self.can_ask = params["capabilities"]
-                hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+                hello = {"protocolVersion": "2025-11-25", "capabilities": CAN}
                 return json.dumps(hello | {"serverInfo": INFO})
             case "server/discover" if ERA == "modern":
-                hello = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+                hello = {"supportedVersions": [MODERN], "capabilities": CAN}
                 return json.dumps(hello | {"ttlMs": 0, "cacheScope": "private"})
             case "ping":
                 return "{}"
@@ -132,7 +135,11 @@ class Server:
                 return json.dumps(listing)
             case "tools/call":
                 return self._called(params["name"], call)
-        raise FaultError({"code": -32601, "message": f"Method not found: {method}"})
+        found = corpus_shelf.answer(NAME, method, params)
+        if found is None:
+            raise FaultError({"code": -32601, "message": f"{NAME} does not know {method} {params}"})
+        fresh = {"ttlMs": 0, "cacheScope": "private"} if ERA == "modern" else {}
+        return json.dumps(found | fresh)
 
     def _called(self, name: str, call: Call) -> str | None:
         match name:
