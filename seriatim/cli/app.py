@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "validate": "Say what is wrong with a workspace, and where.",
     "run": "Run a topology with a model, or with a script.",
     "gateway": "Serve an agent's tools to a harness.",
+    "harness": "Start a harness that has an agent's tools, and no others of MCP.",
     "logs": "Print the audit log of a run.",
     "trace": "Print a run as a tree: agents, turns, calls, refusals.",
 }

@@ -14,6 +14,7 @@ from interceptors import AgentId
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import (
     checked_run_id,
+    chosen_agent,
     chosen_topology,
     expect_variables,
     place_of_audit,
@@ -29,8 +30,6 @@ from seriatim.runtime.registrations import Registrations, registration
 from seriatim.runtime.run import Run
 from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
 from seriatim.stores.rows import json_text
-from seriatim.topology import Topology
-from seriatim.topology.problems import listing, suggestion
 from telemetry.switch import Telemetry
 
 HIGHEST_PORT: Final = 65535
@@ -121,7 +120,7 @@ def gateway(
     address = _address(http) if http else None
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
-    ids = tuple(_agent(chosen, name) for name in names)
+    ids = tuple(chosen_agent(chosen, name) for name in names)
     place = place_of_audit(audit, workspace)
     calls = workspace.settings.max_calls or NO_LIMIT
     plan = Plan(id_, workspace, chosen, ids, place, calls)
@@ -172,25 +171,6 @@ async def _serve_http(run: Run, front: _Http, wire: Wire) -> None:
         except BrokenPipeError:
             # Nobody has the tokens, and nobody can ask for them again.
             tasks.cancel_scope.cancel()
-
-
-def _agent(topology: Topology, name: str) -> AgentId:
-    """Return the id of one of the topology's agents; leaves when there is none of that name."""
-    agent = AgentId(name)
-    if agent not in topology.agents:
-        stop(
-            f"topology `{topology.name}` has no agent `{escaped(name)}`",
-            hint=" ".join(
-                part
-                for part in (
-                    suggestion(name, topology.agents, ""),
-                    f"its agents are {listing(topology.agents)}",
-                )
-                if part
-            ),
-            code=WRONG_USAGE,
-        )
-    return agent
 
 
 def _address(text: str) -> Address:

@@ -24,7 +24,7 @@ from seriatim.runtime.providers import (
     own_model,
     settings_of,
 )
-from seriatim.topology.models import Agent, ModelChoice
+from seriatim.topology.models import Agent, ModelChoice, ModelExecutor
 from tests.support.model_runs import play_chosen, workspace_file
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def agent(*models: ModelChoice, executor: Any = "model") -> Agent:
+def agent(*models: ModelChoice) -> Agent:
     return Agent(
         id=AgentId("ann"),
         role="root",
@@ -53,7 +53,7 @@ def agent(*models: ModelChoice, executor: Any = "model") -> Agent:
         models=models,
         prompt="",
         children=(),
-        executor=executor,
+        executor=ModelExecutor(),
     )
 
 
@@ -217,9 +217,6 @@ def test_an_agent_without_a_model_says_how_to_name_one() -> None:
     with pytest.raises(ModelChoiceError) as raised:
         own_model(agent(), {})
     assert str(raised.value) == "agent `ann` has no model"
-    with pytest.raises(ModelChoiceError) as raised:
-        own_model(agent(executor="harness"), {})
-    assert "seriatim gateway --agent ann" in raised.value.hint
 
 
 @pytest.mark.parametrize(
