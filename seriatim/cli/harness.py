@@ -142,7 +142,10 @@ def harness(
 async def _drive(plan: Plan, what: _Command, child: TerminalChild, telemetry: Telemetry) -> int:
     """Start what the agent needs, run the command to its end, and stop it all."""
     # Stdout is the command's alone, whatever an interceptor prints.
-    with claimed_stdout() as wire, tempfile.TemporaryDirectory(prefix="seriatim-") as directory:
+    with (
+        claimed_stdout() as wire,
+        tempfile.TemporaryDirectory(prefix="seriatim-", ignore_cleanup_errors=True) as directory,
+    ):
         async with started(plan, telemetry) as run, open_door(run, what.agent) as door:
             launch = prepare(
                 what.harness,
