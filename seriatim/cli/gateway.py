@@ -21,10 +21,12 @@ from seriatim.cli.opening import (
     sound_workspace,
     telemetry_for,
 )
+from seriatim.cli.snippets import absolute, print_http, print_stdio
 from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
+from seriatim.runtime.harness_config import Client
 from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
 from seriatim.runtime.registrations import Registrations, registration
 from seriatim.runtime.run import Run
@@ -97,6 +99,13 @@ def gateway(
             show_default=False,
         ),
     ] = "",
+    print_config: Annotated[
+        Client | None,
+        typer.Option(
+            help="Print how this client is told to use the gateway, and start nothing.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Serve an agent's tools to a harness, in the order that the topology asks for.
 
@@ -106,6 +115,9 @@ def gateway(
 
     Exit status: 0 when it came to an end as above; 1 when it could not start; 2 when the command
     was used wrongly.
+
+    `--print-config` prints what to put into a client's own file: by default with the command that
+    starts the gateway, with `--http` with its URL and a place for the token.
 
     Example: seriatim gateway examples/conventions --topology ordered --agent builder
     """
@@ -121,6 +133,11 @@ def gateway(
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
     ids = tuple(chosen_agent(chosen, name) for name in names)
+    if print_config and address:
+        print_http(print_config, names, address)
+    if print_config:
+        given = {"--topology": topology, "--run": run_id, "--audit": absolute(audit)}
+        print_stdio(print_config, path, names[0], {**given, "--otlp": otlp})
     place = place_of_audit(audit, workspace)
     calls = workspace.settings.max_calls or NO_LIMIT
     plan = Plan(id_, workspace, chosen, ids, place, calls)
