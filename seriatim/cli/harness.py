@@ -29,6 +29,7 @@ from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.harness_config import TOKEN_VARIABLE
 from seriatim.runtime.harness_door import open_door
 from seriatim.runtime.harness_forms import Manner, prepare
+from seriatim.runtime.registrations import registration
 from seriatim.runtime.stdio import claimed_stdout
 from seriatim.topology import Harness
 from seriatim.topology.executors import PROGRAMS
@@ -146,7 +147,10 @@ async def _drive(plan: Plan, what: _Command, child: TerminalChild, telemetry: Te
         claimed_stdout() as wire,
         tempfile.TemporaryDirectory(prefix="seriatim-", ignore_cleanup_errors=True) as directory,
     ):
-        async with started(plan, telemetry) as run, open_door(run, what.agent) as door:
+        async with (
+            started(plan, telemetry) as run,
+            open_door(registration(run, what.agent)) as door,
+        ):
             launch = prepare(
                 what.harness,
                 what.command,

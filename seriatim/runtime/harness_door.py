@@ -7,11 +7,9 @@ from typing import Final, final
 
 import anyio
 
-from interceptors import AgentId
 from seriatim.runtime.gateway import gateway_for_tokens
 from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
-from seriatim.runtime.registrations import Registrations, registration
-from seriatim.runtime.run import Run
+from seriatim.runtime.registrations import Registration, Registrations
 
 ANY_PORT: Final = Address("127.0.0.1", 0)
 
@@ -26,17 +24,16 @@ class Door:
 
 
 @asynccontextmanager
-async def open_door(run: Run, agent: AgentId) -> AsyncIterator[Door]:
-    """Register an agent, and serve it over HTTP on a free port of this machine until leaving.
+async def open_door(registration: Registration) -> AsyncIterator[Door]:
+    """Serve a registration over HTTP on a free port of this machine, until leaving.
 
-    On leaving its calls in flight have two seconds to finish; then the token opens nothing.
+    On leaving, calls in flight have two seconds to finish; then the token opens nothing.
 
     Raises:
-        InterceptorError: when a user's interceptor cannot be had.
         OSError: when there is no port to listen on.
     """
     registrations = Registrations()
-    token = registrations.add(registration(run, agent))
+    token = registrations.add(registration)
     raised: list[Exception] = []
     with listen(ANY_PORT) as listener:
         app = http_app(gateway_for_tokens(registrations), registrations, ANY_PORT)

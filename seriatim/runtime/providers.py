@@ -16,8 +16,8 @@ LONGEST_EXPLANATION: Final = 500
 """Characters of a provider's error that are repeated to the user."""
 
 
-class ModelError(Exception):
-    """A model gave no answer; the message says whose, and why, and holds no secret."""
+class NoAnswerError(Exception):
+    """What drives an agent gave no answer; the message says whose, and why, and holds no secret."""
 
 
 class ModelChoiceError(Exception):

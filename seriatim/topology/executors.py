@@ -35,15 +35,15 @@ def read_executor(fields: Fields) -> Executor:
     """Return what an `executor:` says, noting what is wrong with it."""
     if fields.choice("kind", _KINDS, "model") == "model":
         return ModelExecutor()
+    noted = len(fields.problems)
     ref = fields.text("ref")
     harness = _REFS.get(ref, Harness.ANY)
     config = fields.section("config")
-    _warn_of_others(config)
-    noted = len(fields.problems)
     command = _command(config) or PROGRAMS[harness]
     arguments = config.texts("arguments")
     if not command and len(fields.problems) == noted:
         _warn_of_nothing_to_start(fields, ref)
+    _warn_of_others(config)
     return HarnessExecutor(ref, harness, command, arguments)
 
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 
 from interceptors import AgentId
-from seriatim.runtime.model_loop import CutOff, ModelFailed
+from seriatim.runtime.model_loop import CutOff, NoAnswer
 from seriatim.runtime.providers import (
     PROVIDERS,
     ChosenModel,
@@ -144,7 +144,7 @@ async def test_a_real_client_goes_through_the_loop(tmp_path: Path, provider: Pro
 async def test_a_bad_key_is_said_without_the_key(tmp_path: Path, provider: Provider) -> None:
     provider.answers = [(401, {"error": {"message": f"Incorrect API key: {KEY}\nTry again"}})]
     played = await play_chosen(workspace_file(tmp_path, AGENTS), chosen())
-    assert played.ending == ModelFailed(
+    assert played.ending == NoAnswer(
         "the model of agent `ann` gave no answer: m answered 401: Incorrect API key: [redacted] "
         "Try again"
     )
@@ -155,7 +155,7 @@ async def test_a_provider_that_cannot_be_reached_is_said(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     played = await play_chosen(workspace_file(tmp_path, AGENTS), chosen())
-    assert isinstance(played.ending, ModelFailed)
+    assert isinstance(played.ending, NoAnswer)
     assert "Connection error" in played.ending.problem
 
 
