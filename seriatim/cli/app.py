@@ -13,6 +13,7 @@ from seriatim.cli.voice import WRONG_USAGE, say
 
 COMMANDS: Final = {
     "demo": "Show the gate at work; needs no key and no network.",
+    "init": "Write a workspace out of the MCP servers that a client has.",
     "validate": "Say what is wrong with a workspace, and where.",
     "run": "Run a topology with a model, or with a script.",
     "gateway": "Serve an agent's tools to a harness.",
