@@ -13,9 +13,11 @@ from seriatim.cli.voice import WRONG_USAGE, say
 
 COMMANDS: Final = {
     "demo": "Show the gate at work; needs no key and no network.",
+    "init": "Write a workspace out of the MCP servers that a client has.",
     "validate": "Say what is wrong with a workspace, and where.",
     "run": "Run a topology with a model, or with a script.",
     "gateway": "Serve an agent's tools to a harness.",
+    "harness": "Start a harness that has an agent's tools, and no others of MCP.",
     "logs": "Print the audit log of a run.",
     "trace": "Print a run as a tree: agents, turns, calls, refusals.",
 }

@@ -14,23 +14,24 @@ from interceptors import AgentId
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import (
     checked_run_id,
+    chosen_agent,
     chosen_topology,
     expect_variables,
     place_of_audit,
     sound_workspace,
     telemetry_for,
 )
+from seriatim.cli.snippets import absolute, print_http, print_stdio
 from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
+from seriatim.runtime.harness_config import Client
 from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
 from seriatim.runtime.registrations import Registrations, registration
 from seriatim.runtime.run import Run
 from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
 from seriatim.stores.rows import json_text
-from seriatim.topology import Topology
-from seriatim.topology.problems import listing, suggestion
 from telemetry.switch import Telemetry
 
 HIGHEST_PORT: Final = 65535
@@ -105,6 +106,13 @@ def gateway(
             show_default=False,
         ),
     ] = "",
+    print_config: Annotated[
+        Client | None,
+        typer.Option(
+            help="Print how this client is told to use the gateway, and start nothing.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Serve an agent's tools to a harness, in the order that the topology asks for.
 
@@ -114,6 +122,9 @@ def gateway(
 
     Exit status: 0 when it came to an end as above; 1 when it could not start; 2 when the command
     was used wrongly.
+
+    `--print-config` prints what to put into a client's own file: by default with the command that
+    starts the gateway, with `--http` with its URL and a place for the token.
 
     Example: seriatim gateway examples/conventions --topology ordered --agent builder
     """
@@ -128,7 +139,12 @@ def gateway(
     address = _address(http) if http else None
     workspace = sound_workspace(path, pin=pin)
     chosen = chosen_topology(workspace, topology)
-    ids = tuple(_agent(chosen, name) for name in names)
+    ids = tuple(chosen_agent(chosen, name) for name in names)
+    if print_config and address:
+        print_http(print_config, names, address)
+    if print_config:
+        given = {"--topology": topology, "--run": run_id, "--audit": absolute(audit)}
+        print_stdio(print_config, path, names[0], {**given, "--otlp": otlp})
     place = place_of_audit(audit, workspace)
     calls = workspace.settings.max_calls or NO_LIMIT
     plan = Plan(id_, workspace, chosen, ids, place, calls, PATIENCE, interactive=True)
@@ -179,25 +195,6 @@ async def _serve_http(run: Run, front: _Http, wire: Wire) -> None:
         except BrokenPipeError:
             # Nobody has the tokens, and nobody can ask for them again.
             tasks.cancel_scope.cancel()
-
-
-def _agent(topology: Topology, name: str) -> AgentId:
-    """Return the id of one of the topology's agents; leaves when there is none of that name."""
-    agent = AgentId(name)
-    if agent not in topology.agents:
-        stop(
-            f"topology `{topology.name}` has no agent `{escaped(name)}`",
-            hint=" ".join(
-                part
-                for part in (
-                    suggestion(name, topology.agents, ""),
-                    f"its agents are {listing(topology.agents)}",
-                )
-                if part
-            ),
-            code=WRONG_USAGE,
-        )
-    return agent
 
 
 def _address(text: str) -> Address:

@@ -1,4 +1,7 @@
-"""What `run` and `gateway` settle before anything starts; each function leaves when it cannot."""
+"""What `run`, `gateway` and `harness` settle before anything starts.
+
+Each function leaves when it cannot.
+"""
 
 import os
 import sys
@@ -78,6 +81,25 @@ def chosen_topology(workspace: Workspace, name: str) -> Topology:
             code=WRONG_USAGE,
         )
     return next(iter(known.values()))
+
+
+def chosen_agent(topology: Topology, name: str) -> AgentId:
+    """Return the id of one of the topology's agents; leaves when there is none of that name."""
+    agent = AgentId(name)
+    if agent not in topology.agents:
+        stop(
+            f"topology `{topology.name}` has no agent `{escaped(name)}`",
+            hint=" ".join(
+                part
+                for part in (
+                    suggestion(name, topology.agents, ""),
+                    f"its agents are {listing(topology.agents)}",
+                )
+                if part
+            ),
+            code=WRONG_USAGE,
+        )
+    return agent
 
 
 def checked_run_id(text: str) -> RunId:

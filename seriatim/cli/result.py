@@ -11,7 +11,7 @@ from interceptors import AgentId, RunId
 from seriatim.cli.lines import counted, escaped
 from seriatim.cli.voice import FAILED, Format, say
 from seriatim.runtime.events import Count
-from seriatim.runtime.model_loop import Answered, CutOff, Ending, ModelFailed
+from seriatim.runtime.model_loop import Answered, CutOff, Ending, NoAnswer
 from seriatim.stores.rows import json_text
 
 
@@ -30,7 +30,7 @@ def exit_code(ending: Ending) -> int:
     match ending:
         case Answered():
             return 0
-        case CutOff() | ModelFailed():
+        case CutOff() | NoAnswer():
             return FAILED
         case _:
             assert_never(ending)
@@ -45,7 +45,7 @@ def print_result(result: Result, format_: Format) -> None:
         case CutOff(text, limit):
             texts = (text,)
             say(f"error: the run has used its {limit} calls")
-        case ModelFailed(problem):
+        case NoAnswer(problem):
             say(f"error: {escaped(problem)}")
         case _:
             assert_never(result.ending)

@@ -1,8 +1,9 @@
-"""`seriatim run`: a topology at work, driven by models or by a script."""
+"""`seriatim run`: a topology at work, driven by models, harnesses or a script."""
 
 import io
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -28,14 +29,21 @@ from seriatim.cli.signals import Done, Interrupted
 from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, for_a_reader, say, stop
 from seriatim.runtime.events import Event, Tally
-from seriatim.runtime.model_loop import run_topology
-from seriatim.runtime.providers import ChosenModel, ModelChoiceError, named_model, own_model
+from seriatim.runtime.model_loop import Driver, run_topology
+from seriatim.runtime.providers import ModelChoiceError, named_model, own_model
 from seriatim.runtime.script import ScriptError, read_script
 from seriatim.runtime.scripted import scripted_model
 from seriatim.runtime.stdio import claimed_stdout
 from seriatim.stores.errors import AuditStoreError
 from seriatim.stores.places import SqlitePlace, has_run
-from seriatim.topology import Topology, Workspace, as_text
+from seriatim.topology import (
+    Agent,
+    HarnessExecutor,
+    ModelExecutor,
+    Topology,
+    Workspace,
+    as_text,
+)
 from seriatim.topology.settings import DEFAULT_CALLS
 from telemetry.switch import Telemetry
 
@@ -60,7 +68,8 @@ def run(
     model: Annotated[
         str,
         typer.Option(
-            help="PROVIDER:MODEL for all agents, instead of each agent's own.", show_default=False
+            help="PROVIDER:MODEL for all agents, instead of each agent's own model or harness.",
+            show_default=False,
         ),
     ] = "",
     script: Annotated[
@@ -103,11 +112,15 @@ def run(
 ) -> None:
     """Run a topology: the root agent gets the input, and its last text is printed.
 
+    An agent whose `executor:` is a harness is driven by that: the harness gets the task on stdin,
+    and what it writes to stdout is the agent's answer. With `--script` it is, unless the script
+    plays its part.
+
     What happens is told on stderr as it happens, and is in the audit log afterwards.
 
     Exit status: 0 when the root agent came to an end, whatever was refused or failed on the way; 1
-    when the topology has errors, a model gave no answer, or the calls ran out; 2 when the command
-    was used wrongly.
+    when the topology has errors, a model or harness gave no answer, or the calls ran out; 2 when
+    the command was used wrongly.
 
     Example: seriatim run examples/conventions --topology ordered --input "How do consoles confirm?"
     """
@@ -116,7 +129,7 @@ def run(
     id_ = checked_run_id(run_id)
     workspace = sound_workspace(path, pin=pin)
     chosen = chosen_topology(workspace, topology)
-    played_by = _scripted(script, chosen) if script else _models(model, chosen)
+    drivers = _scripted(script, chosen) if script else _own(model, chosen)
     task = _task(task)
     place = _new_place(audit, workspace, run_id)
     calls = max_calls or workspace.settings.max_calls or DEFAULT_CALLS
@@ -124,7 +137,7 @@ def run(
     expect_variables(workspace, chosen, plan.agents)
     # Whatever prints meanwhile, an interceptor perhaps: stdout is for the result alone.
     with claimed_stdout(), telemetry_for(otlp) as telemetry:
-        ended = carry_out(partial(_play, plan, played_by, task, telemetry))
+        ended = carry_out(partial(_play, plan, drivers, task, telemetry))
     match ended:
         case Done(result):
             with for_a_reader():
@@ -139,7 +152,7 @@ def run(
 
 
 async def _play(
-    plan: Plan, models: Mapping[AgentId, ChosenModel], task: str, telemetry: Telemetry
+    plan: Plan, drivers: Mapping[AgentId, Driver], task: str, telemetry: Telemetry
 ) -> Result:
     """Start what the run needs, let the agents work, and stop it all."""
     say(f"run {plan.run}")
@@ -151,7 +164,7 @@ async def _play(
             tally(event)
             progress(event)
 
-        ending = await run_topology(run, models, task, tell)
+        ending = await run_topology(run, drivers, task, tell)
     return Result(plan.run, ending, tally.agents)
 
 
@@ -194,7 +207,7 @@ def _new_place(audit: str, workspace: Workspace, run_id: str) -> SqlitePlace:
     return place
 
 
-def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
+def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, Driver]:
     # A pipe will do, such as a shell's `<(...)`.
     if not file.exists() or file.is_dir():
         stop(
@@ -207,14 +220,49 @@ def _scripted(file: Path, topology: Topology) -> Mapping[AgentId, ChosenModel]:
     except ScriptError as error:
         say(f"{as_text(error.problems, paint_for(sys.stderr))}\n")
         raise typer.Exit(WRONG_USAGE) from error
-    return {agent: scripted_model(script, agent) for agent in topology.agents}
+    return {
+        id_: _harness(agent, agent.executor)
+        if isinstance(agent.executor, HarnessExecutor) and id_ not in script
+        else scripted_model(script, id_)
+        for id_, agent in topology.agents.items()
+    }
 
 
-def _models(name: str, topology: Topology) -> Mapping[AgentId, ChosenModel]:
+def _own(name: str, topology: Topology) -> Mapping[AgentId, Driver]:
     try:
-        return {
-            id_: named_model(name, agent, os.environ) if name else own_model(agent, os.environ)
-            for id_, agent in topology.agents.items()
-        }
+        if name:
+            return {
+                id_: named_model(name, agent, os.environ) for id_, agent in topology.agents.items()
+            }
+        return {id_: _driver(agent) for id_, agent in topology.agents.items()}
     except ModelChoiceError as error:
         stop(escaped(str(error)), hint=error.hint, code=WRONG_USAGE)
+
+
+def _driver(agent: Agent) -> Driver:
+    match agent.executor:
+        case ModelExecutor():
+            return own_model(agent, os.environ)
+        case HarnessExecutor() as harness:
+            return _harness(agent, harness)
+        case _:
+            assert_never(agent.executor)
+
+
+def _harness(agent: Agent, harness: HarnessExecutor) -> HarnessExecutor:
+    """Return the harness; leaves when it cannot be started."""
+    otherwise = "or let a model drive the agent with `--model PROVIDER:MODEL`"
+    if not harness.command:
+        stop(
+            f"it is not known how to start the harness of agent `{agent.id}`",
+            hint=f"give `config: {{command: [PROGRAM]}}` in its `executor:`, {otherwise}",
+            code=WRONG_USAGE,
+        )
+    if shutil.which(harness.command[0]) is None:
+        stop(
+            f"there is no command `{escaped(harness.command[0])}`, the harness of agent "
+            f"`{agent.id}`",
+            hint=f"install it, {otherwise}",
+            code=WRONG_USAGE,
+        )
+    return harness

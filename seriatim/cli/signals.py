@@ -1,7 +1,7 @@
 """Work that ends in an orderly way when the process is told to."""
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
@@ -37,18 +37,32 @@ ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, the request to end, and the terminal that is closed."""
 
 
-async def until_signalled(work: Callable[[], Awaitable[_Result]]) -> Ended[_Result]:
-    """Do the work, and cancel it on SIGINT, SIGTERM or SIGHUP; further signals do not hurry it."""
+Divert: TypeAlias = Callable[[signal.Signals], bool]
+"""Takes a signal that is meant for another, or returns `False`: then it ends the work."""
+
+
+def ours(_number: signal.Signals) -> bool:
+    """Divert no signal."""
+    return False
+
+
+async def until_signalled(
+    work: Callable[[], Awaitable[_Result]],
+    divert: Divert = ours,
+    endings: Collection[signal.Signals] = ENDINGS,
+) -> Ended[_Result]:
+    """Do the work, and cancel it on one of `endings`; further signals do not hurry it."""
     results: list[_Result] = []
     errors: list[Exception] = []
     received: list[signal.Signals] = []
-    with anyio.open_signal_receiver(*ENDINGS) as signals:
+    with anyio.open_signal_receiver(*endings) as signals:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
                 async for number in signals:
-                    received.append(number)
-                    tasks.cancel_scope.cancel()
+                    if not divert(number):
+                        received.append(number)
+                        tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch)
             try:

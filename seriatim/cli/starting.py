@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar, final
@@ -12,7 +13,7 @@ import anyio
 from interceptors import AgentId, RunId
 from seriatim.cli.lines import escaped
 from seriatim.cli.news import tell
-from seriatim.cli.signals import Ended, until_signalled
+from seriatim.cli.signals import ENDINGS, Divert, Ended, ours, until_signalled
 from seriatim.cli.voice import FAILED, stop
 from seriatim.runtime.plugins import InterceptorError
 from seriatim.runtime.run import Observers, Run, open_run
@@ -58,10 +59,14 @@ class StartError(Exception):
         self.hint: Final = hint
 
 
-def carry_out(work: Callable[[], Awaitable[_Result]]) -> Ended[_Result]:
-    """Run `work` until its end or a signal; leaves when it raises `StartError`."""
+def carry_out(
+    work: Callable[[], Awaitable[_Result]],
+    divert: Divert = ours,
+    endings: Collection[signal.Signals] = ENDINGS,
+) -> Ended[_Result]:
+    """Run `work` until its end or a signal, see `until_signalled`; leaves on a `StartError`."""
     try:
-        return anyio.run(until_signalled, work)
+        return anyio.run(until_signalled, work, divert, endings)
     except StartError as error:
         stop(str(error), hint=error.hint, code=FAILED)
 

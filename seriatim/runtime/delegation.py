@@ -30,13 +30,13 @@ from interceptors import (
 )
 from seriatim.runtime.dispatch import Request
 from seriatim.runtime.events import DelegationEnded, DelegationIssued, Listener
-from seriatim.runtime.providers import ModelError
+from seriatim.runtime.providers import NoAnswerError
 from seriatim.runtime.run import Run
 from seriatim.topology.models import Agent
 from telemetry import current_trace
 
 Ask: TypeAlias = Callable[[str], Awaitable[str]]
-"""Takes a task to an agent's answer; raises `ModelError` when its model gives none."""
+"""Takes a task to an agent's answer; raises `NoAnswerError` when there is none."""
 
 
 def delegation_tool(child: Agent) -> ToolDefinition:
@@ -84,7 +84,7 @@ class Delegation:
             issued: when the parent issued the turn, in UTC; the task may have queued since.
 
         Raises:
-            ModelError: when the child's model gave no answer; the row is written all the same.
+            NoAnswerError: when the child gave no answer; the row is written all the same.
         """
         call = ToolCall(
             id=request.id,
@@ -97,14 +97,14 @@ class Delegation:
             standing=UNKNOWN_TO_ALL,
             issued=issued,
         )
-        errors: list[ModelError] = []
+        errors: list[NoAnswerError] = []
 
         async def hand_over(call: ToolCall, /) -> Outcome:
             if not self._allowance.take():
                 return Refused(LimitReached(self._allowance.limit))
             try:
                 return await self._hand_over(call)
-            except ModelError as error:
+            except NoAnswerError as error:
                 errors.append(error)
                 return Failed(Raised("model", str(error)))
 

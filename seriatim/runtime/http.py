@@ -62,10 +62,14 @@ def listen(address: Address) -> socket.socket:
 
 def url_of(address: Address, listener: socket.socket) -> str:
     """Return the URL by which a client on this machine reaches the gateway."""
-    loopback = "::1" if listener.family is socket.AF_INET6 else "127.0.0.1"
+    return url_at(Address(address.host, listener.getsockname()[1]))
+
+
+def url_at(address: Address) -> str:
+    """Return the URL by which a client on this machine reaches a gateway at an address."""
+    loopback = "::1" if ":" in address.host else "127.0.0.1"
     host = loopback if address.is_wildcard else address.host
-    port = listener.getsockname()[1]
-    return f"http://{_bracketed(host)}:{port}{PATH}"
+    return f"http://{_bracketed(host)}:{address.port}{PATH}"
 
 
 def http_app(gateway: Gateway, registrations: Registrations, address: Address) -> Starlette:

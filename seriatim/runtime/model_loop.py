@@ -7,7 +7,7 @@ the gate sees them, spend a retry budget on refusals, and knows no turns.
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, assert_never, final
 
 import mcp_types
 from opentelemetry.trace import Span
@@ -25,13 +25,14 @@ from pydantic_ai.tools import ToolDefinition
 
 from interceptors import AgentId, Scope, Via
 from seriatim.runtime.assembly import assemble
-from seriatim.runtime.delegation import Delegation, delegation_tool
+from seriatim.runtime.delegation import Ask, Delegation, delegation_tool
 from seriatim.runtime.events import AgentAsked, AgentSaid, CallWatch, Listener
-from seriatim.runtime.providers import ChosenModel, ModelError, explain
+from seriatim.runtime.harness import HarnessTasks
+from seriatim.runtime.providers import ChosenModel, NoAnswerError, explain
 from seriatim.runtime.run import Run
 from seriatim.runtime.skill_executor import SkillExecutor, distinct
 from seriatim.runtime.tools import advertised_tools
-from seriatim.topology.models import Agent
+from seriatim.topology.models import Agent, HarnessExecutor
 from telemetry.spans import record_response
 
 
@@ -54,22 +55,25 @@ class CutOff:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ModelFailed:
-    """A model gave no answer."""
+class NoAnswer:
+    """A model, or a harness, gave no answer."""
 
     problem: str
 
 
-Ending: TypeAlias = Answered | CutOff | ModelFailed
+Ending: TypeAlias = Answered | CutOff | NoAnswer
+
+Driver: TypeAlias = ChosenModel | HarnessExecutor
+"""What drives an agent in a run, ready to be used."""
 
 
 async def run_topology(
-    run: Run, models: Mapping[AgentId, ChosenModel], task: str, tell: Listener
+    run: Run, drivers: Mapping[AgentId, Driver], task: str, tell: Listener
 ) -> Ending:
     """Give the root agent its task, and return how the run ended.
 
     Args:
-        models: the model of each agent of the topology.
+        drivers: what drives each agent of the topology.
         tell: told of all that happens.
 
     Raises:
@@ -78,35 +82,47 @@ async def run_topology(
     watch = CallWatch(tell)
     watched = replace(run.observers, watches=(*run.observers.watches, watch))
     run = replace(run, observers=watched)
-    root = _conversation(run, run.topology.root, models, tell)
+    ask = _asking(run, run.topology.root, drivers, tell)
     async with AsyncExitStack() as clients:
-        for chosen in models.values():
-            await clients.enter_async_context(chosen.model)
+        for driver in drivers.values():
+            if isinstance(driver, ChosenModel):
+                await clients.enter_async_context(driver.model)
         try:
-            text = await root.ask(task)
-        except ModelError as error:
-            return ModelFailed(str(error))
+            text = await ask(task)
+        except NoAnswerError as error:
+            return NoAnswer(str(error))
     if run.allowance.exceeded:
         return CutOff(text, run.allowance.limit)
     return Answered(text)
 
 
+def _asking(run: Run, agent: Agent, drivers: Mapping[AgentId, Driver], tell: Listener) -> Ask:
+    """Return the way to an agent that has not begun, its children's ready behind it."""
+    match drivers[agent.id]:
+        case ChosenModel() as chosen:
+            delegations = {
+                child.id: Delegation(run, agent, child, _asking(run, child, drivers, tell), tell)
+                for child in agent.children
+            }
+            return _conversation(run, agent, chosen, delegations, tell).ask
+        case HarnessExecutor() as harness:
+            return HarnessTasks(run, agent, harness, tell).ask
+        case driver:
+            assert_never(driver)
+
+
 def _conversation(
     run: Run,
     agent: Agent,
-    models: Mapping[AgentId, ChosenModel],
+    chosen: ChosenModel,
+    delegations: Mapping[AgentId, Delegation],
     tell: Listener,
 ) -> "Conversation":
-    """Return the conversation of an agent that has not begun, its children's ready behind it."""
-    delegations = {
-        child.id: Delegation(run, agent, child, _conversation(run, child, models, tell).ask, tell)
-        for child in agent.children
-    }
     tools = [_definition(tool) for tool in advertised_tools(run, agent)]
     return Conversation(
         run,
         agent,
-        models[agent.id],
+        chosen,
         SkillExecutor(assemble(run, agent, Via.MODEL), delegations),
         (*tools, *(delegation_tool(child) for child in agent.children)),
         tell,
@@ -147,7 +163,7 @@ class Conversation:
         Once the run has used all its calls, the agent may answer once more, without tools.
 
         Raises:
-            ModelError: when its model, or a child's, gives no answer.
+            NoAnswerError: when its model, or a child's, gives no answer.
         """
         self._tell(AgentAsked(self._agent.id, task))
         self._messages.append(ModelRequest(parts=[UserPromptPart(task)]))
@@ -183,7 +199,7 @@ class Conversation:
                 )
             except Exception as error:
                 reason = explain(error, self._chosen.secrets)
-                raise ModelError(
+                raise NoAnswerError(
                     f"the model of agent `{self._agent.id}` gave no answer: {reason}"
                 ) from error
             record_response(

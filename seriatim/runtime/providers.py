@@ -16,8 +16,8 @@ LONGEST_EXPLANATION: Final = 500
 """Characters of a provider's error that are repeated to the user."""
 
 
-class ModelError(Exception):
-    """A model gave no answer; the message says whose, and why, and holds no secret."""
+class NoAnswerError(Exception):
+    """What drives an agent gave no answer; the message says whose, and why, and holds no secret."""
 
 
 class ModelChoiceError(Exception):
@@ -122,10 +122,6 @@ def own_model(agent: Agent, environ: Mapping[str, str]) -> ChosenModel:
     for choice in agent.models:
         return _chosen(choice.provider, choice.name, agent, environ)
     hint = "name one with `--model PROVIDER:MODEL`, or in the agent's `model:` block"
-    if agent.executor == "harness":
-        hint = (
-            f"a harness drives it: serve it with `seriatim gateway --agent {agent.id}`, or {hint}"
-        )
     raise ModelChoiceError(f"agent `{agent.id}` has no model", hint)
 
 

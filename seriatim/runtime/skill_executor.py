@@ -11,7 +11,7 @@ from interceptors import AgentId, BrokenArguments, CallId, JsonObject, Outcome
 from seriatim.runtime.arguments import given_arguments, parsed_arguments
 from seriatim.runtime.delegation import Delegation
 from seriatim.runtime.dispatch import GovernedAgent, Request, governed_mcp_call
-from seriatim.runtime.providers import ModelError
+from seriatim.runtime.providers import NoAnswerError
 from seriatim.runtime.tool_return import to_tool_return
 
 
@@ -33,7 +33,7 @@ class SkillExecutor:
         Skills and children run side by side; the tasks of one child queue.
 
         Raises:
-            ModelError: when the model of a child gave no answer; the rest of the turn is cancelled.
+            NoAnswerError: when a child gave no answer; the rest of the turn is cancelled.
         """
         skills: list[tuple[int, Request]] = []
         tasks: dict[AgentId, list[tuple[int, Request]]] = {}
@@ -43,7 +43,7 @@ class SkillExecutor:
             queue.append((index, request_of(call)))
         issued = datetime.now(UTC)
         outcomes: dict[int, Outcome] = {}
-        errors: list[ModelError] = []
+        errors: list[NoAnswerError] = []
 
         async def use(requests: list[tuple[int, Request]]) -> None:
             turn = [request for _, request in requests]
@@ -56,7 +56,7 @@ class SkillExecutor:
             try:
                 for index, request in requests:
                     outcomes[index] = await self._delegations[child](request, issued)
-            except ModelError as error:
+            except NoAnswerError as error:
                 errors.append(error)
                 turn.cancel_scope.cancel()
 

@@ -26,10 +26,14 @@ WRITE_SIZE: Final = select.PIPE_BUF
 
 
 class Wire:
-    """The process's stdout, for one writer."""
+    """The process's stdout, for one writer.
+
+    Attributes:
+        descriptor: for a process that is to write there instead.
+    """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor: Final = descriptor
+        self.descriptor: Final = descriptor
 
     async def write(self, text: str) -> None:
         """Write all of `text`; a cancellation leaves it unfinished."""
@@ -37,8 +41,8 @@ class Wire:
         while rest:
             # A file is always writable, and cannot be waited for.
             with suppress(PermissionError):
-                await anyio.wait_writable(self._descriptor)
-            rest = rest[os.write(self._descriptor, rest[:WRITE_SIZE]) :]
+                await anyio.wait_writable(self.descriptor)
+            rest = rest[os.write(self.descriptor, rest[:WRITE_SIZE]) :]
 
     async def flush(self) -> None:
         """Return at once: nothing is held back."""

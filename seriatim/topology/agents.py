@@ -1,22 +1,17 @@
 """Agents: each node of a topology, with its archetype worked in."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Final, Literal
+from typing import Final, assert_never
 
 from interceptors import AgentId, SkillId
 from seriatim.topology.definitions import TOOL_NAME, Archetype, Catalogue
+from seriatim.topology.executors import read_executor
 from seriatim.topology.fields import Fields
 from seriatim.topology.grants import Grants, read_grants
-from seriatim.topology.models import Agent, ModelChoice
+from seriatim.topology.models import Agent, Executor, HarnessExecutor, ModelChoice, ModelExecutor
 from seriatim.topology.nodes import Entry, MapNode, ScalarNode
 from seriatim.topology.order import Order
-from seriatim.topology.problems import Location, Related, error, suggestion
-
-_EXECUTORS: Final[Mapping[str, Literal["model", "harness"]]] = {
-    "model": "model",
-    "harness": "harness",
-}
+from seriatim.topology.problems import Location, Related, error, suggestion, warning
 
 
 class AgentReader:
@@ -40,7 +35,9 @@ class AgentReader:
         order.check()
         _refuse_near_misses(fields)
         model = _merged([layer.section("model") for layer in layers])
-        executor = _merged([layer.section("executor") for layer in every])
+        executor = read_executor(_merged([layer.section("executor") for layer in every]))
+        children = self._children(fields, grants)
+        _warn_of_unreached(fields, name, executor, children)
         return Agent(
             id=AgentId(name),
             role=fields.text("role") or role,
@@ -50,8 +47,8 @@ class AgentReader:
             scopes=scopes,
             models=_models(model),
             prompt=_prompt(layers),
-            children=self._children(fields, grants),
-            executor=executor.choice("kind", _EXECUTORS, "model"),
+            children=children,
+            executor=executor,
         )
 
     def _identified(self, fields: Fields) -> str:
@@ -109,6 +106,22 @@ class AgentReader:
                 at = section.place("id")
                 fields.problems.append(error("agent.child-is-skill", message, at, hint, held))
         return tuple(children)
+
+
+def _warn_of_unreached(
+    fields: Fields, name: str, executor: Executor, children: tuple[Agent, ...]
+) -> None:
+    """Note children to whom nobody hands a task: a harness has its agent's skills, and no more."""
+    match executor:
+        case HarnessExecutor() if children:
+            message = f"a harness drives `{name}`, and hands no tasks to its children"
+            hint = "let a model drive it (`executor: {kind: model}`), or take the children out"
+            at = fields.place("children")
+            fields.problems.append(warning("executor.children-unreached", message, at, hint))
+        case HarnessExecutor() | ModelExecutor():
+            pass
+        case _:
+            assert_never(executor)
 
 
 def _refuse_near_misses(fields: Fields) -> None:

@@ -94,6 +94,47 @@ class ModelChoice:
     max_tokens: int | None
 
 
+class Harness(Enum):
+    """A program that drives an agent by itself, by how it is told where its tools are.
+
+    `any` reads a file with `mcpServers`, or its environment.
+    """
+
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    OPENCODE = "opencode"
+    ANY = "any"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ModelExecutor:
+    """Our own loop drives the agent, with a model."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HarnessExecutor:
+    """A harness drives the agent.
+
+    Attributes:
+        ref: the harness as the workspace names it, or `""`.
+        harness: how it is told where its tools are.
+        command: the argument vector that starts it; empty where nobody says what to start.
+        arguments: what the harness gets beside what we give it.
+    """
+
+    ref: str
+    harness: Harness
+    command: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+Executor: TypeAlias = ModelExecutor | HarnessExecutor
+"""What drives an agent."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -105,7 +146,7 @@ class Agent:
         requires: guarded skill -> its prerequisites, in the order written.
         scopes: base and elevated scopes, agent's and archetype's together.
         models: the `model:` block in a tuple of one, or an empty tuple.
-        executor: what drives it, as its `executor:` says; ours for both is the model loop.
+        executor: what drives it, as its `executor:` says.
     """
 
     id: AgentId
@@ -117,7 +158,7 @@ class Agent:
     models: tuple[ModelChoice, ...]
     prompt: str
     children: "tuple[Agent, ...]"
-    executor: Literal["model", "harness"]
+    executor: Executor
 
 
 @final

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from interceptors import AuditRecord
 from seriatim.cli.app import app
 from seriatim.stores.audit_log import open_audit_log
+from tests.support.harnesses import FAKE
 from tests.support.model_runs import reached, workspace_file
 
 AGENTS = """
@@ -349,3 +350,68 @@ def test_a_signal_ends_the_run_in_order(workspace: Path, number: signal.Signals)
     assert "Traceback" not in err
     [row] = rows_of(workspace)
     assert (row.skill, row.outcome, row.error_kind) == ("slow", "failed", "cancelled")
+
+
+HARNESSES = """
+agents:
+  root:
+    id: ann
+    role: root
+    skills: [list, get]
+    requires: {get: [list]}
+    executor: {kind: harness, config: {command: COMMAND}}
+"""
+
+
+def driven(directory: Path, *command: str) -> Path:
+    return workspace_file(directory, HARNESSES.replace("COMMAND", json.dumps(command)))
+
+
+def test_an_agent_whose_executor_is_a_harness_is_driven_by_it(tmp_path: Path) -> None:
+    file = driven(tmp_path, sys.executable, str(FAKE), "any", "--task")
+    done = run(file, "--input", "Set up a card.", "--run", "r-1")
+    assert (done.exit_code, done.stdout.startswith("Set up a card.: ")) == (0, True), done.stderr
+    assert [line.split()[:2] for line in done.stderr.splitlines()[1:-1]] == [
+        ["ann", "asked"],
+        ["ann", "calls"],
+        ["ann", "REFUSED"],
+        ["ann", "calls"],
+        ["ann", "done"],
+        ["ann", "calls"],
+        ["ann", "RECOVERED"],
+        ["ann", "says"],
+    ]
+    assert "run r-1: 3 calls, 1 refusal, 1 recovery" in done.stderr
+    assert {row.via for row in rows_of(file)} == {"gateway"}
+
+
+def test_a_script_plays_the_part_of_a_harness_that_is_in_it(tmp_path: Path) -> None:
+    file = driven(tmp_path, "no-such-command")
+    (tmp_path / "script.yaml").write_text("ann: [{say: Played.}]\n", encoding="utf-8")
+    assert play(file).stdout == "Played.\n"
+
+
+def test_a_harness_that_fails_ends_the_run_with_1(tmp_path: Path) -> None:
+    done = run(driven(tmp_path, "sh", "-c", "echo why >&2; exit 3"), "--input", "x")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert (
+        "error: the harness of agent `ann` gave no answer: exited with code 3: why" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("executor", "problem"),
+    [
+        ("config: {command: [no-such-command]}", "there is no command `no-such-command`"),
+        ("ref: aider", "it is not known how to start the harness of agent `ann`"),
+    ],
+)
+def test_a_harness_that_cannot_be_started_is_named_before_the_run(
+    executor: str, problem: str, tmp_path: Path
+) -> None:
+    text = HARNESSES.replace("config: {command: COMMAND}", executor)
+    done = run(workspace_file(tmp_path, text), "--input", "x")
+    assert done.exit_code == 2
+    assert f"error: {problem}" in done.stderr
+    assert "--model PROVIDER:MODEL" in done.stderr
+    assert not (tmp_path / ".seriatim").exists()

@@ -9,7 +9,7 @@ from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, MemoryAuditSink, Refused
 from seriatim.runtime.events import CallEnded, Count, Tally
-from seriatim.runtime.model_loop import Answered, CutOff, ModelFailed
+from seriatim.runtime.model_loop import Answered, CutOff, NoAnswer
 from tests.support.model_runs import Playing, play, reached, workspace_file
 
 pytestmark = pytest.mark.anyio
@@ -283,9 +283,7 @@ async def test_a_model_that_raises_ends_the_run_with_its_reason(tmp_path: Path) 
 
     ann = Playing([("list", {})], break_down)
     played = await play(workspace_file(tmp_path, GUARDED), {"ann": ann})
-    assert played.ending == ModelFailed(
-        "the model of agent `ann` gave no answer: the network is down"
-    )
+    assert played.ending == NoAnswer("the model of agent `ann` gave no answer: the network is down")
     assert [row.skill for row in played.records] == ["list"]
 
 
@@ -300,7 +298,7 @@ async def test_a_childs_model_that_raises_ends_the_run_and_cancels_the_turn(
     models = {"ann": ann, "bob": Playing(break_down), "cid": cid}
     with anyio.fail_after(30):
         played = await play(workspace_file(tmp_path, FAMILY), models)
-    assert played.ending == ModelFailed("the model of agent `bob` gave no answer: gone")
+    assert played.ending == NoAnswer("the model of agent `bob` gave no answer: gone")
     kinds = {(row.event_type, row.skill): row.error_kind for row in played.records}
     assert kinds[("agent.delegated", "bob")] == "raised"
     assert kinds[("agent.delegated", "cid")] == "cancelled"

@@ -14,7 +14,7 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 
 from interceptors import AgentId
-from seriatim.runtime.model_loop import CutOff, ModelFailed
+from seriatim.runtime.model_loop import CutOff, NoAnswer
 from seriatim.runtime.providers import (
     PROVIDERS,
     ChosenModel,
@@ -24,7 +24,7 @@ from seriatim.runtime.providers import (
     own_model,
     settings_of,
 )
-from seriatim.topology.models import Agent, ModelChoice
+from seriatim.topology.models import Agent, ModelChoice, ModelExecutor
 from tests.support.model_runs import play_chosen, workspace_file
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def agent(*models: ModelChoice, executor: Any = "model") -> Agent:
+def agent(*models: ModelChoice) -> Agent:
     return Agent(
         id=AgentId("ann"),
         role="root",
@@ -53,7 +53,7 @@ def agent(*models: ModelChoice, executor: Any = "model") -> Agent:
         models=models,
         prompt="",
         children=(),
-        executor=executor,
+        executor=ModelExecutor(),
     )
 
 
@@ -144,7 +144,7 @@ async def test_a_real_client_goes_through_the_loop(tmp_path: Path, provider: Pro
 async def test_a_bad_key_is_said_without_the_key(tmp_path: Path, provider: Provider) -> None:
     provider.answers = [(401, {"error": {"message": f"Incorrect API key: {KEY}\nTry again"}})]
     played = await play_chosen(workspace_file(tmp_path, AGENTS), chosen())
-    assert played.ending == ModelFailed(
+    assert played.ending == NoAnswer(
         "the model of agent `ann` gave no answer: m answered 401: Incorrect API key: [redacted] "
         "Try again"
     )
@@ -155,7 +155,7 @@ async def test_a_provider_that_cannot_be_reached_is_said(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     played = await play_chosen(workspace_file(tmp_path, AGENTS), chosen())
-    assert isinstance(played.ending, ModelFailed)
+    assert isinstance(played.ending, NoAnswer)
     assert "Connection error" in played.ending.problem
 
 
@@ -217,9 +217,6 @@ def test_an_agent_without_a_model_says_how_to_name_one() -> None:
     with pytest.raises(ModelChoiceError) as raised:
         own_model(agent(), {})
     assert str(raised.value) == "agent `ann` has no model"
-    with pytest.raises(ModelChoiceError) as raised:
-        own_model(agent(executor="harness"), {})
-    assert "seriatim gateway --agent ann" in raised.value.hint
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from interceptors import (
     Withheld,
     refusal_text,
 )
-from seriatim.runtime.model_loop import Answered, ModelFailed
+from seriatim.runtime.model_loop import Answered, NoAnswer
 from seriatim.runtime.script import Calls, Retry, Say, ScriptedCall, ScriptError, read_script
 from seriatim.runtime.scripted import remedy_of, scripted_model
 from tests.support.model_runs import play_chosen, reached, workspace_file
@@ -301,7 +301,7 @@ async def test_an_exhausted_script_says_the_empty_text(tmp_path: Path) -> None:
 
 async def test_an_agent_that_is_called_and_has_no_turns_is_an_error(tmp_path: Path) -> None:
     script = "ann: [{calls: [{skill: bob, arguments: {task: x}}]}]"
-    assert (await plays(tmp_path, script))[0] == ModelFailed(
+    assert (await plays(tmp_path, script))[0] == NoAnswer(
         "the model of agent `bob` gave no answer: the script has no turns for agent `bob`"
     )
 

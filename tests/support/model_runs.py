@@ -15,7 +15,7 @@ from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, AuditRecord, AuditSink, MemoryAuditSink, RunId
 from seriatim.runtime.events import Event
-from seriatim.runtime.model_loop import Ending, run_topology
+from seriatim.runtime.model_loop import Driver, Ending, run_topology
 from seriatim.runtime.providers import ChosenModel
 from seriatim.runtime.run import Observers, open_run
 from seriatim.topology.resolver import load_workspace
@@ -137,13 +137,13 @@ async def play(
 
 async def play_chosen(
     file: Path,
-    models: Mapping[AgentId, ChosenModel],
+    drivers: Mapping[AgentId, Driver],
     *,
     max_calls: int = 200,
     task: str = "go",
     audit: AuditSink | None = None,
 ) -> Played:
-    """Run the only topology of a workspace with these models."""
+    """Run the only topology of a workspace with these models and harnesses."""
     workspace = load_workspace(file)
     [topology] = workspace.topologies.values()
     sink = MemoryAuditSink()
@@ -158,5 +158,5 @@ async def play_chosen(
         environ=os.environ,
         observers=Observers(),
     ) as run:
-        ending = await run_topology(run, models, task, events.append)
+        ending = await run_topology(run, drivers, task, events.append)
     return Played(ending, sink.records, events)

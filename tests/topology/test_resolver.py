@@ -9,7 +9,10 @@ from interceptors import AgentId, SkillId, Tier, ToolRef
 from seriatim.topology import (
     Broken,
     Effect,
+    Harness,
+    HarnessExecutor,
     HttpTransport,
+    ModelExecutor,
     NothingToValidateError,
     Sound,
     StdioTransport,
@@ -144,7 +147,7 @@ def test_an_agent_inherits_all_that_it_does_not_say(workspace_of: WorkspaceOf) -
     assert root.requires == {"get": ("list",)}
     assert root.scopes == {"a", "b"}
     assert root.description == "Writes code."
-    assert root.executor == "harness"
+    assert root.executor == HarnessExecutor("claude-code", Harness.CLAUDE_CODE, ("claude",), ())
     assert root.prompt == "You are kind.\n\nYou write code."
     (model,) = root.models
     assert (model.provider, model.name, model.temperature) == ("anthropic", "some-model", 0.5)
@@ -164,7 +167,7 @@ agents:
 """
     (topology,) = workspace_of(INLINE + text).topologies.values()
     root = topology.root
-    assert (root.description, root.executor) == ("Builds.", "model")
+    assert (root.description, root.executor) == ("Builds.", ModelExecutor())
     assert root.prompt == "You are kind.\n\nYou build."
     (model,) = root.models
     assert (model.name, model.temperature, model.max_tokens) == ("some-model", 0, 10)

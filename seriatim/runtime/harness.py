@@ -1,0 +1,89 @@
+"""A harness as executor: each task of its agent is one process, with the tools behind a door."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from opentelemetry.context import get_current
+
+from interceptors import Redactor, Scope, printable
+from seriatim.runtime.events import AgentAsked, AgentSaid, Listener
+from seriatim.runtime.harness_door import Door, open_door
+from seriatim.runtime.harness_forms import Launch, Manner, filled, prepare
+from seriatim.runtime.harness_process import Finished, work_on
+from seriatim.runtime.providers import NoAnswerError
+from seriatim.runtime.registrations import registration
+from seriatim.runtime.run import Run
+from seriatim.runtime.server_log import ServerLog
+from seriatim.topology.models import Agent, HarnessExecutor
+
+TASK: Final = "{task}"
+"""Where a command has this in its words, the task stands there; else it goes to stdin."""
+
+
+class HarnessTasks:
+    """Hands the tasks of an agent to its harness, a process for each.
+
+    What the agent has seen is kept for the run, as for any agent; its process begins anew. It takes
+    one task at a time: only the parent gives tasks, and its skill executor queues them.
+    """
+
+    def __init__(self, run: Run, agent: Agent, harness: HarnessExecutor, tell: Listener) -> None:
+        self._run: Final = run
+        self._agent: Final = agent
+        self._harness: Final = harness
+        self._tell: Final = tell
+
+    async def ask(self, task: str) -> str:
+        """Give the harness a task, behind the agent's own prompt, and return what it answers.
+
+        Raises:
+            NoAnswerError: when it cannot be started, or does not end well.
+            InterceptorError: when a user's interceptor cannot be had.
+        """
+        self._tell(AgentAsked(self._agent.id, task))
+        with self._run.spans.agent(Scope(self._run.id, self._agent.id), self._run.topology.name):
+            # Its calls belong to this task, unless it sends a trace of its own.
+            served = replace(registration(self._run, self._agent.id), context=get_current())
+            async with open_door(served) as door:
+                finished = await self._finished(door, task)
+            if finished.fate:
+                raise self._no_answer(
+                    ": ".join(part for part in (finished.fate, finished.last_words) if part), door
+                )
+        self._tell(AgentSaid(self._agent.id, finished.answer))
+        return finished.answer
+
+    async def _finished(self, door: Door, task: str) -> Finished:
+        text = "\n\n".join(part for part in (self._agent.prompt, task) if part)
+        with tempfile.TemporaryDirectory(
+            prefix="seriatim-", ignore_cleanup_errors=True
+        ) as directory:
+            try:
+                launch = prepare(
+                    self._harness.harness,
+                    self._harness.command,
+                    self._harness.arguments,
+                    Manner.ONE_TASK,
+                    door,
+                    Path(directory),
+                )
+                if any(TASK in word for word in launch.command):
+                    command = filled(launch.command, {TASK: text})
+                    launch, text = Launch(command, launch.environment), ""
+                return await work_on(launch, text, self._log(door))
+            except OSError as error:
+                reason = (error.strerror or type(error).__name__).lower()
+                raise self._no_answer(f"cannot be started: {reason}", door) from error
+
+    def _log(self, door: Door) -> ServerLog:
+        folder = self._run.workspace.directory / ".seriatim" / "harnesses"
+        return ServerLog(folder / f"{self._agent.id}.log", self._secrets(door))
+
+    def _secrets(self, door: Door) -> frozenset[str]:
+        return self._run.servers.secrets | {door.token}
+
+    def _no_answer(self, why: str, door: Door) -> NoAnswerError:
+        shown = printable(Redactor(self._secrets(door)).text(why))
+        return NoAnswerError(f"the harness of agent `{self._agent.id}` gave no answer: {shown}")
