@@ -1,12 +1,13 @@
-"""The gateway: an MCP server through which harnesses reach the tools of their agents.
+"""The gateway: an MCP server through which a harness reaches the tools of its agent.
 
-One request is one turn. It knows no sessions: who calls is the registration behind the bearer token
-or, over stdio, the one registration of the process. So both eras of MCP are served alike.
+One request is one turn. It knows no sessions: each registration has a server of its own. So both
+eras of MCP are served alike.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import mcp_types
@@ -19,8 +20,9 @@ from starlette.requests import Request as HttpRequest
 
 from interceptors import CallId, JsonObject, no_progress
 from seriatim import __version__
-from seriatim.runtime.dispatch import Request, governed_mcp_call
-from seriatim.runtime.registrations import Registration, Registrations
+from seriatim.runtime.dispatch import Request, always, governed_mcp_call
+from seriatim.runtime.exchange import is_awaited
+from seriatim.runtime.registrations import Registration
 from seriatim.runtime.render import to_mcp
 from seriatim.runtime.wire import application_entries
 from telemetry.context import caller_context
@@ -28,53 +30,35 @@ from telemetry.context import caller_context
 Inbound: TypeAlias = ServerRequestContext[dict[str, Any], HttpRequest]
 """What the SDK knows of one request."""
 
-Identify: TypeAlias = Callable[[Inbound], Registration]
-"""Says in whose name a request is made."""
-
 Gateway: TypeAlias = Server[dict[str, Any]]
-"""An MCP server that serves registrations."""
+"""An MCP server that serves one registration."""
 
 _log: Final = logging.getLogger(__name__)
 _Params = TypeVar("_Params")
 _Result = TypeVar("_Result")
 
 
-def gateway_for_tokens(registrations: Registrations) -> Gateway:
-    """Return a gateway that serves each request in the name of its bearer token's registration."""
-
-    def identify(inbound: Inbound) -> Registration:
-        if inbound.request is None:
-            raise MCPError(mcp_types.INVALID_REQUEST, "this gateway is reached over HTTP only")
-        return registrations.behind(inbound.request.user.access_token)
-
-    return _gateway(identify, registrations.input_schema)
-
-
-def gateway_for_process(registration: Registration) -> Gateway:
-    """Return a gateway that serves whoever speaks to this process in the name of `registration`."""
+def gateway_for(registration: Registration) -> Gateway:
+    """Return a gateway that serves whoever speaks to it in the name of `registration`."""
     schemas = {tool.name: tool.input_schema for tool in registration.tools}
-    return _gateway(lambda _inbound: registration, schemas.get)
 
-
-def _gateway(
-    identify: Identify, input_schema: Callable[[str], Mapping[str, Any] | None]
-) -> Gateway:
     async def list_tools(
-        inbound: Inbound, _params: mcp_types.PaginatedRequestParams | None
+        _inbound: Inbound, _params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=list(identify(inbound).tools))
+        return mcp_types.ListToolsResult(tools=list(registration.tools))
 
     async def call_tool(
         inbound: Inbound, params: mcp_types.CallToolRequestParams
     ) -> mcp_types.CallToolResult:
-        return await _call(identify(inbound), inbound, params)
+        with registration.calls.one_more():
+            return await _call(registration, inbound, params)
 
     server: Gateway = Server(
         "seriatim",
         version=__version__,
         # Without it the SDK lists the tools before every call of the modern era, which costs more
         # than all the rest of the call.
-        get_tool_input_schema=input_schema,
+        get_tool_input_schema=schemas.get,
         on_list_tools=_guarded(list_tools),
         on_call_tool=_guarded(call_tool),
     )
@@ -95,6 +79,7 @@ async def _call(
         meta=application_entries(meta),
         # An upstream whose caller asks for no progress is not asked for it either.
         progress=inbound.session.report_progress if "progressToken" in meta else no_progress,
+        awaited=partial(is_awaited, inbound.request) if inbound.request else always,
     )
     headers = inbound.request.headers if inbound.request else {}
     context = caller_context(meta, caller_context(headers, registration.context))

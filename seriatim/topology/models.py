@@ -139,6 +139,26 @@ class InterceptorSetting:
 
 @final
 @dataclass(frozen=True, slots=True)
+class GatewayLimits:
+    """What a gateway takes on; what is beyond is turned away.
+
+    Attributes:
+        registrations: that it may hold at once; one takes about 50 KB.
+        calls_in_flight: of one registration.
+        sessions: of one registration, in MCP versions that have sessions; one takes about 50 KB.
+        session_idle: seconds without a request after which a session ends.
+        request_size: bytes of the body of one request.
+    """
+
+    registrations: int = 1000
+    calls_in_flight: int = 32
+    sessions: int = 256
+    session_idle: float = 1800
+    request_size: int = 64 * 1024 * 1024
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What `seriatim.yaml`, or a top-level `seriatim:`, says.
 
@@ -147,6 +167,7 @@ class Settings:
         max_calls: calls that one run may make, refusals included; `None` where the file is silent.
         redact: regular expressions for names whose values are not shown.
         audit: where the audit log is, as a URL or a path; `""` is the default place.
+        gateway: what a gateway takes on.
     """
 
     interceptors: tuple[InterceptorSetting, ...]
@@ -154,6 +175,7 @@ class Settings:
     max_calls: int | None
     redact: tuple[str, ...]
     audit: str
+    gateway: GatewayLimits = GatewayLimits()
 
 
 @final

@@ -14,6 +14,7 @@ from anyio.lowlevel import checkpoint
 
 from interceptors import MemoryAuditSink
 from seriatim.runtime.http import Address, listen, url_of
+from seriatim.runtime.tls import Plain
 from tests.support.gateways import Era, Gateway, eventually, running, serving, write_workspace
 
 pytestmark = pytest.mark.anyio
@@ -228,4 +229,4 @@ def test_a_taken_port_is_said() -> None:
 def test_the_url_of_an_address_of_six_has_brackets() -> None:
     with listen(Address("::1", 0)) as listener:
         port = listener.getsockname()[1]
-        assert url_of(Address("::1", 0), listener) == f"http://[::1]:{port}/mcp"
+        assert url_of(Address("::1", 0), listener, Plain()) == f"http://[::1]:{port}/mcp"

@@ -18,7 +18,7 @@ from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, AuditSink, RunId
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.gateway import gateway_for_process
+from seriatim.runtime.gateway import gateway_for
 from seriatim.runtime.model_loop import run_topology
 from seriatim.runtime.providers import ChosenModel
 from seriatim.runtime.registrations import registration
@@ -146,7 +146,7 @@ def _text_of(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def _by_client(run: Run, agent: str, era: str) -> AsyncIterator[Executor]:
-    gateway = gateway_for_process(registration(run, AgentId(agent)))
+    gateway = gateway_for(registration(run, AgentId(agent)))
     async with Client(gateway, mode=era) as client:
         yield ClientByHand(client)
 
