@@ -61,12 +61,18 @@ def stdio_for(options: HttpOptions, agents: tuple[AgentId, ...]) -> Stdio:
     return Stdio(*agents)
 
 
-def open_http(options: HttpOptions) -> Front:
-    """Return a front that listens where the options say."""
+def open_http(options: HttpOptions, agents: tuple[AgentId, ...]) -> Front:
+    """Return a front that listens where the options say, for agents named or registered later."""
     address = _address(options.http)
     lifetime = _lifetime(options.ttl)
     encryption = _encryption(options)
     admin = _admin_key(options)
+    if not (agents or admin):
+        stop(
+            "no agent is named",
+            hint="name one with `--agent`, or give an admin token to register agents later",
+            code=WRONG_USAGE,
+        )
     if isinstance(encryption, Plain) and not address.is_loopback:
         say(
             f"warning: other machines can reach `{address.host}`, and tokens travel to it "

@@ -123,13 +123,7 @@ def gateway(
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
     ids = _agents(chosen, agents or ())
-    front = open_http(asked) if http else stdio_for(asked, ids)
-    if isinstance(front, Front) and not (ids or front.admin):
-        stop(
-            "no agent is named",
-            hint="name one with `--agent`, or give an admin token to register agents later",
-            code=WRONG_USAGE,
-        )
+    front = open_http(asked, ids) if http else stdio_for(asked, ids)
     with front.listener if isinstance(front, Front) else nullcontext():
         # Whoever may register any agent needs the servers of all.
         driven = tuple(chosen.agents) if isinstance(front, Front) and front.admin else ids

@@ -8,11 +8,14 @@ from seriatim.runtime.registrations import BUSY, CallsInFlight
 
 def test_a_call_beyond_those_that_may_be_in_flight_is_answered_and_not_queued() -> None:
     calls = CallsInFlight(2)
-    with calls.one_more(), calls.one_more():
-        with pytest.raises(MCPError, match="has 2 calls in flight, as many as it may") as busy:
-            with calls.one_more():
-                pytest.fail("a third call was let through")
-        assert busy.value.code == BUSY
+    with (
+        calls.one_more(),
+        calls.one_more(),
+        pytest.raises(MCPError, match="has 2 calls in flight, as many as it may") as busy,
+        calls.one_more(),
+    ):
+        pytest.fail("a third call was let through")
+    assert busy.value.code == BUSY
 
 
 def test_a_call_that_has_ended_however_makes_room_for_the_next() -> None:
