@@ -13,7 +13,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MOST_CONNECTIONS: Final = 900
 """Open at once; below the 1,024 files that most systems let a process have."""
 HEAD_SECONDS: Final = 10.0
-"""In which the head of a request has to arrive, of the first one and of each one after it."""
+"""In which the head of a request has to arrive, counted from the connection or its first byte."""
+IDLE_SECONDS: Final = 75
+"""That a connection may rest between two requests; as long as common proxies keep theirs."""
 
 
 class PatientProtocol(H11Protocol):
@@ -30,23 +32,16 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._is_serving():
+        if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if not self._is_serving() and not self.transport.is_closing():
+        elif self._patience is None and not self.transport.is_closing():
             self._wait_for_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
 
-    def _is_serving(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
-
     def _wait_for_request(self) -> None:
-        self._stop_waiting()
         self._patience = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
     def _stop_waiting(self) -> None:

@@ -12,7 +12,7 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 
-from seriatim.runtime.half_open import PatientProtocol
+from seriatim.runtime.half_open import IDLE_SECONDS, PatientProtocol
 from seriatim.runtime.tls import Encryption, Plain, Tls
 
 PATH: Final = "/mcp"
@@ -99,6 +99,7 @@ async def serve_http(
         lifespan="off",
         ws="none",
         server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE,
     )
     match encryption:

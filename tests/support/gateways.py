@@ -1,5 +1,6 @@
 """Gateways for tests: a workspace on a real MCP server, a run of it, and ways to reach it."""
 
+import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -149,10 +150,12 @@ class Gateway:
     register: Register
 
     @asynccontextmanager
-    async def over_http(self, agent: str, era: Era, **more: str) -> AsyncIterator[Client]:
+    async def over_http(
+        self, agent: str, era: Era, verify: ssl.SSLContext | bool = True, **more: str
+    ) -> AsyncIterator[Client]:
         """Reach the agent over HTTP; `more` are headers beside the token's."""
         headers = {"Authorization": f"Bearer {self.tokens[agent]}", **more}
-        async with httpx2.AsyncClient(headers=headers) as http:
+        async with httpx2.AsyncClient(headers=headers, verify=verify) as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=era) as client:
                 yield client
