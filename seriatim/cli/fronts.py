@@ -14,6 +14,7 @@ from seriatim.runtime.front import Front
 from seriatim.runtime.http import Address, listen
 from seriatim.runtime.register import FOREVER
 from seriatim.runtime.tls import CertificateError, Encryption, Plain, load_tls
+from seriatim.topology import Settings
 from seriatim.topology.durations import SYNTAX, parse_duration
 
 HIGHEST_PORT: Final = 65535
@@ -61,16 +62,17 @@ def stdio_for(options: HttpOptions, agents: tuple[AgentId, ...]) -> Stdio:
     return Stdio(*agents)
 
 
-def open_http(options: HttpOptions, agents: tuple[AgentId, ...]) -> Front:
+def open_http(options: HttpOptions, agents: tuple[AgentId, ...], settings: Settings) -> Front:
     """Return a front that listens where the options say, for agents named or registered later."""
     address = _address(options.http)
     lifetime = _lifetime(options.ttl)
     encryption = _encryption(options)
     admin = _admin_key(options)
-    if not (agents or admin):
+    if not (agents or admin or settings.auth):
         stop(
             "no agent is named",
-            hint="name one with `--agent`, or give an admin token to register agents later",
+            hint="name one with `--agent`; or give an admin token, or an `auth` section in the "
+            "settings, to register agents later",
             code=WRONG_USAGE,
         )
     if isinstance(encryption, Plain) and not address.is_loopback:

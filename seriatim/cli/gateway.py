@@ -123,10 +123,11 @@ def gateway(
     workspace = sound_workspace(path)
     chosen = chosen_topology(workspace, topology)
     ids = _agents(chosen, agents or ())
-    front = open_http(asked, ids) if http else stdio_for(asked, ids)
+    front = open_http(asked, ids, workspace.settings) if http else stdio_for(asked, ids)
     with front.listener if isinstance(front, Front) else nullcontext():
-        # Whoever may register any agent needs the servers of all.
-        driven = tuple(chosen.agents) if isinstance(front, Front) and front.admin else ids
+        # Where any agent may come later, the servers of all are needed.
+        later = isinstance(front, Front) and (front.admin or workspace.settings.auth)
+        driven = tuple(chosen.agents) if later else ids
         place = place_of_audit(audit, workspace)
         calls = workspace.settings.max_calls or NO_LIMIT
         plan = Plan(id_, workspace, chosen, driven, place, calls)

@@ -52,6 +52,11 @@ class Door:
         self._in_flight: Final[set[anyio.CancelScope]] = set()
         self._unanswered: Final[dict[tuple[str, str], None]] = {}
 
+    @property
+    def requests(self) -> int:
+        """How many HTTP requests are open."""
+        return len(self._in_flight)
+
     async def run(self, ended: anyio.Event) -> None:
         """Hold the sessions until `ended`, and then cancel them and all that is in flight.
 

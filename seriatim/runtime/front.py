@@ -20,7 +20,9 @@ from seriatim.runtime.admin import AdminApi, AdminKey
 from seriatim.runtime.background import background
 from seriatim.runtime.bearer import NO_TOKEN, TurnedAway, Verify, challenge, token_of, verify_by
 from seriatim.runtime.http import PATH, Address, guard_of, serve_http, url_of
+from seriatim.runtime.issued import verify_all
 from seriatim.runtime.register import FOREVER, Clock, Register, open_register
+from seriatim.runtime.resource import Resource
 from seriatim.runtime.run import Run
 from seriatim.runtime.tls import Encryption
 
@@ -58,7 +60,8 @@ async def serving(front: Front, run: Run, now: Clock = time.time) -> AsyncIterat
     """Answer requests until left; what is in flight then has a short time to finish."""
     async with open_register(run, now) as register, background() as tasks:
         ready = anyio.Event()
-        tasks.start_soon(serve_http, _app(front, register), front.listener, front.encryption, ready)
+        app = _app(front, run, register)
+        tasks.start_soon(serve_http, app, front.listener, front.encryption, ready)
         try:
             await ready.wait()
             yield register
@@ -66,12 +69,20 @@ async def serving(front: Front, run: Run, now: Clock = time.time) -> AsyncIterat
             tasks.cancel_scope.cancel()
 
 
-def _app(front: Front, register: Register) -> Starlette:
+def _app(front: Front, run: Run, register: Register) -> Starlette:
     """Return the application: the agents' endpoint, and what stands beside it."""
-    routes: list[BaseRoute] = [Route(PATH, endpoint=_AgentsEndpoint(verify_by(register), ""))]
+    auths = run.workspace.settings.auth
+    own = verify_by(register)
+    verify = verify_all(auths, run.workspace.directory, register, own) if auths else own
+    resources = tuple(Resource.of(auth, front.url) for auth in auths)
+    metadata = next((resource.metadata_url for resource in resources), "")
+    routes: list[BaseRoute] = [Route(PATH, endpoint=_AgentsEndpoint(verify, metadata))]
+    for resource in resources:
+        routes += resource.routes()
     for key in front.admin:
         routes += AdminApi(key, register, front.url, front.lifetime).routes()
-    guard = guard_of(front.address, front.encryption)
+    known = tuple(resource.host for resource in resources)
+    guard = guard_of(front.address, front.encryption, known)
     return Starlette(routes=routes, middleware=[Middleware(_Guard, guard)])
 
 

@@ -64,19 +64,23 @@ def url_of(address: Address, listener: socket.socket, encryption: Encryption) ->
     return f"{encryption.scheme}://{_bracketed(host)}:{port}{PATH}"
 
 
-def guard_of(address: Address, encryption: Encryption) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` are let in.
+def guard_of(
+    address: Address, encryption: Encryption, known: tuple[str, ...] = ()
+) -> TransportSecuritySettings:
+    """Return which `Host` and `Origin` are let in; `known` are further names that lead here.
 
     So that no web page can reach us by a name of its own that leads here. On a wildcard address any
     `Host` may be right, and the token alone decides.
     """
-    names = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host)])
+    names = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host), *known])
     # A client leaves out the port where it is that of the scheme.
     hosts = [host for name in names for host in (name, f"{name}:*")]
+    # Before whatever else leads here there may be a proxy that encrypts.
+    schemes = dict.fromkeys([encryption.scheme, *(["https"] if known else [])])
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=not address.is_wildcard,
         allowed_hosts=hosts,
-        allowed_origins=[f"{encryption.scheme}://{host}" for host in hosts],
+        allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in schemes],
     )
 
 

@@ -159,6 +159,30 @@ class GatewayLimits:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Auth:
+    """Whose signed tokens (JWT) a gateway takes beside its own, and whom they name.
+
+    Attributes:
+        keys: the issuer's public keys (JWKS): a URL, or a file relative to the workspace.
+        algorithms: what a token may be signed with; key pairs alone.
+        leeway: seconds by which the clocks may differ.
+        agent_claim: the claim that names the agent.
+        run_claim: the claim that names the run, or `""`: then all are of the gateway's own.
+        agents: value of the agent's claim -> agent, where they are not the same.
+    """
+
+    issuer: str
+    audience: str
+    keys: str
+    algorithms: tuple[str, ...]
+    leeway: float
+    agent_claim: str
+    run_claim: str
+    agents: Mapping[str, str]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What `seriatim.yaml`, or a top-level `seriatim:`, says.
 
@@ -168,6 +192,7 @@ class Settings:
         redact: regular expressions for names whose values are not shown.
         audit: where the audit log is, as a URL or a path; `""` is the default place.
         gateway: what a gateway takes on.
+        auth: whose tokens it takes beside its own, in a tuple of one, or an empty tuple.
     """
 
     interceptors: tuple[InterceptorSetting, ...]
@@ -176,6 +201,7 @@ class Settings:
     redact: tuple[str, ...]
     audit: str
     gateway: GatewayLimits = GatewayLimits()
+    auth: tuple[Auth, ...] = ()
 
 
 @final

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from interceptors import RULES
+from seriatim.topology.auth import read_auth
 from seriatim.topology.durations import SYNTAX, parse_duration
 from seriatim.topology.fields import Fields
 from seriatim.topology.models import GatewayLimits, InterceptorSetting, Settings
@@ -20,7 +21,7 @@ INTERCEPTOR_TIMEOUT: Final = 10.0
 
 DEFAULT_SETTINGS: Final = Settings((), "closed", None, (), "")
 
-_KEYS: Final = ("audit", "fail", "interceptors", "limits", "redact")
+_KEYS: Final = ("audit", "auth", "fail", "interceptors", "limits", "redact")
 _LIMITS: Final = (
     "calls",
     "calls_in_flight",
@@ -60,6 +61,7 @@ def read_settings(fields: Fields) -> Settings:
         redact=tuple(_patterns(fields)),
         audit=fields.text("audit"),
         gateway=_gateway_limits(limits),
+        auth=read_auth(fields.section("auth")),
     )
 
 

@@ -374,7 +374,8 @@ def test_an_unknown_agent_is_answered_with_the_nearest_and_all(
         (
             ("--http", "127.0.0.1:0"),
             "error: no agent is named\n\n"
-            "hint: name one with `--agent`, or give an admin token to register agents later\n",
+            "hint: name one with `--agent`; or give an admin token, or an `auth` section in the "
+            "settings, to register agents later\n",
         ),
         (
             ("--agent", "ada", "--agent", "ada", "--http", "127.0.0.1:0"),
