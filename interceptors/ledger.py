@@ -37,11 +37,15 @@ class Ledger(Protocol):
     async def finish(
         self, scope: Scope, skill: SkillId, decision: DecisionId, attempt: Attempt
     ) -> None:
-        """Note how an attempt that `begin` noted has ended; dropped when its run was forgotten."""
+        """Note how an attempt that `begin` noted has ended; dropped when that was forgotten."""
         ...
 
     async def forget(self, run: RunId) -> None:
         """Drop all that is known of a run; attempts still under way leave no mark later."""
+        ...
+
+    async def forget_scope(self, scope: Scope) -> None:
+        """Drop all that is known of one agent of a run; attempts under way leave no mark later."""
         ...
 
 
@@ -88,3 +92,8 @@ class MemoryLedger:
 
     async def forget(self, run: RunId) -> None:
         self._runs.pop(run, None)
+
+    async def forget_scope(self, scope: Scope) -> None:
+        entries = self._runs.pop(scope.run, {})
+        if kept := {key: entry for key, entry in entries.items() if key[0] != scope}:
+            self._runs[scope.run] = kept

@@ -139,7 +139,7 @@ def test_the_gateway_over_http_prints_what_a_harness_needs(
         assert gateway.stdout is not None
         line = json.loads(gateway.stdout.readline())
         gateway.terminate()
-    assert sorted(line) == ["agent", "run", "token", "url"]
+    assert sorted(line) == ["agent", "expires", "id", "run", "token", "url"]
 
 
 def test_a_run_with_a_model_asks_for_the_key_that_it_lacks(

@@ -1,16 +1,17 @@
 """`seriatim gateway`: an agent's tools for a harness, over stdio or streamable HTTP."""
 
-import socket
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, assert_never, final
+from typing import Annotated, Final, assert_never
 
 import anyio
 import typer
 
 from interceptors import AgentId
+from seriatim.cli.fronts import HttpOptions, Stdio, address_of, encryption_of, open_http, stdio_for
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import (
     checked_run_id,
@@ -23,42 +24,22 @@ from seriatim.cli.opening import (
 )
 from seriatim.cli.snippets import absolute, print_http, print_stdio
 from seriatim.cli.starting import Plan, carry_out, started
-from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
+from seriatim.cli.voice import WRONG_USAGE, say, stop
+from seriatim.runtime.admin import described
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
+from seriatim.runtime.front import Front, serving
+from seriatim.runtime.gateway import gateway_for
 from seriatim.runtime.harness_config import Client
-from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
-from seriatim.runtime.registrations import Registrations, registration
+from seriatim.runtime.registrations import registration
 from seriatim.runtime.run import Run
 from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
 from seriatim.stores.rows import json_text
+from seriatim.topology import Topology
 from telemetry.switch import Telemetry
 
-HIGHEST_PORT: Final = 65535
 PATIENCE: Final = 5.0
 """Seconds that servers may keep a harness waiting, which gives up on us after ten or more; the
 tools of a server that is slower are told of when they are known."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Stdio:
-    """The client is whoever started this process."""
-
-    agent: AgentId
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Http:
-    """Clients come to a socket, each with a token."""
-
-    agents: tuple[AgentId, ...]
-    address: Address
-    listener: socket.socket
-
-
-_Front: TypeAlias = _Stdio | _Http
 
 
 def gateway(
@@ -66,9 +47,13 @@ def gateway(
         Path, typer.Argument(help="A workspace directory, or one file that holds a topology.")
     ],
     agents: Annotated[
-        list[str],
-        typer.Option("--agent", help="The agent to serve; with `--http` there may be several."),
-    ],
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            help="The agent to serve; with `--http` there may be several.",
+            show_default=False,
+        ),
+    ] = None,
     topology: Annotated[
         str, typer.Option(help="Which topology, where there are several.", show_default=False)
     ] = "",
@@ -92,6 +77,29 @@ def gateway(
         bool,
         typer.Option("--pin", help="Refuse calls of tools that change while the run goes on."),
     ] = False,
+    ttl: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="How long a token is good for, such as 8h; otherwise as long as the gateway runs.",
+            show_default=False,
+        ),
+    ] = "",
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(help="A PEM file with the certificate for https.", show_default=False),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(help="The PEM file with its private key.", show_default=False),
+    ] = None,
+    admin_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the token of the admin API, which is off without one.",
+            show_default=False,
+        ),
+    ] = None,
     audit: Annotated[
         str,
         typer.Option(
@@ -118,7 +126,9 @@ def gateway(
 
     Over stdio the harness starts this command, and the gateway ends when its stdin is closed. Over
     HTTP the gateway prints one JSON line for each agent when it is ready, with the URL and the
-    bearer token of that agent, and serves until it is told to stop (SIGINT or SIGTERM).
+    bearer token of that agent, and serves until it is told to stop (SIGINT or SIGTERM). With an
+    admin token (`--admin-token-file`, or `SERIATIM_ADMIN_TOKEN` in the environment) agents can be
+    registered and ended while it runs.
 
     Exit status: 0 when it came to an end as above; 1 when it could not start; 2 when the command
     was used wrongly.
@@ -128,94 +138,75 @@ def gateway(
 
     Example: seriatim gateway examples/conventions --topology ordered --agent builder
     """
-    names = tuple(dict.fromkeys(agents))
-    if len(names) > 1 and not http:
-        stop(
-            "over stdio a gateway serves one agent",
-            hint="give `--agent` once, or serve over HTTP with `--http 127.0.0.1:0`",
-            code=WRONG_USAGE,
-        )
     id_ = checked_run_id(run_id)
-    address = _address(http) if http else None
+    asked = HttpOptions(http, ttl, tls_cert, tls_key, admin_token_file)
     workspace = sound_workspace(path, pin=pin)
     chosen = chosen_topology(workspace, topology)
-    ids = tuple(chosen_agent(chosen, name) for name in names)
-    if print_config and address:
-        print_http(print_config, names, address)
+    ids = _agents(chosen, agents or ())
+    if print_config and http:
+        print_http(print_config, ids, address_of(asked), encryption_of(asked))
     if print_config:
         given = {"--topology": topology, "--run": run_id, "--audit": absolute(audit)}
-        print_stdio(print_config, path, names[0], {**given, "--otlp": otlp})
-    place = place_of_audit(audit, workspace)
-    calls = workspace.settings.max_calls or NO_LIMIT
-    plan = Plan(id_, workspace, chosen, ids, place, calls, PATIENCE, interactive=True)
-    expect_variables(workspace, chosen, ids)
-    telemetry = telemetry_for(otlp)
-    front = _Http(ids, address, _listener(address)) if address else _Stdio(*ids)
-    with telemetry, front.listener if isinstance(front, _Http) else nullcontext():
-        # However it ends, by the client's leave or by a signal, it ends as it is meant to.
-        carry_out(partial(_serve, plan, front, telemetry))
+        agent = stdio_for(asked, ids).agent
+        print_stdio(print_config, path, agent, {**given, "--otlp": otlp})
+    front = open_http(asked, ids, workspace.settings) if http else stdio_for(asked, ids)
+    with front.listener if isinstance(front, Front) else nullcontext():
+        # Where any agent may come later, the servers of all are needed.
+        later = isinstance(front, Front) and (front.admin or workspace.settings.auth)
+        driven = tuple(chosen.agents) if later else ids
+        place = place_of_audit(audit, workspace)
+        calls = workspace.settings.max_calls or NO_LIMIT
+        plan = Plan(id_, workspace, chosen, driven, place, calls, PATIENCE, interactive=True)
+        expect_variables(workspace, chosen, driven)
+        telemetry = telemetry_for(otlp)
+        with telemetry:
+            # However it ends, by the client's leave or by a signal, it ends as it is meant to.
+            carry_out(partial(_serve, plan, ids, front, telemetry))
     say(f"run {plan.run}: the gateway has stopped")
 
 
-async def _serve(plan: Plan, front: _Front, telemetry: Telemetry) -> None:
+async def _serve(
+    plan: Plan, agents: tuple[AgentId, ...], front: Stdio | Front, telemetry: Telemetry
+) -> None:
     """Start what the agents need, serve them until the end, and stop it all."""
     # First of all: whatever prints, an interceptor that is imported perhaps, prints to stderr.
     with claimed_stdout() as wire:
         async with started(plan, telemetry) as run:
             match front:
-                case _Stdio(agent):
+                case Stdio(agent):
+                    gateway = gateway_for(registration(run, agent))
                     say(f"run {run.id}: {agent} is served over stdio")
-                    await serve_stdio(gateway_for_process(registration(run, agent)), wire)
-                case _Http():
-                    await _serve_http(run, front, wire)
+                    await serve_stdio(gateway, wire)
+                case Front():
+                    await _serve_http(run, agents, front, wire)
                 case _:
                     assert_never(front)
 
 
-async def _serve_http(run: Run, front: _Http, wire: Wire) -> None:
-    if not front.address.is_loopback:
-        say(
-            f"warning: other machines can reach `{front.address.host}`, and tokens travel to it "
-            "unencrypted"
-        )
-    registrations = Registrations()
-    url = url_of(front.address, front.listener)
-    lines = []
-    for agent in front.agents:
-        token = registrations.add(registration(run, agent))
-        lines.append(json_text({"url": url, "token": token, "run": run.id, "agent": agent}))
-    app = http_app(gateway_for_tokens(registrations), registrations, front.address)
-    ready = anyio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_http, app, front.listener, ready)
-        await ready.wait()
-        say(f"run {run.id}: {', '.join(front.agents)} served at {url}")
-        try:
-            await wire.write("".join(f"{line}\n" for line in lines))
-        except BrokenPipeError:
-            # Nobody has the tokens, and nobody can ask for them again.
-            tasks.cancel_scope.cancel()
+async def _serve_http(run: Run, agents: tuple[AgentId, ...], front: Front, wire: Wire) -> None:
+    async with serving(front, run) as register:
+        lines = []
+        for agent in agents:
+            entry, token = await register.issue(run.id, agent, front.lifetime)
+            lines.append(described(entry, front.url) | {"token": token})
+        if front.admin:
+            lines.append({"admin": front.admin_url, "run": run.id})
+        named = ", ".join(agents) or "no agent yet"
+        say(f"run {run.id}: {named} served at {front.url}")
+        # With a broken pipe nobody has the tokens, and nobody can ask for them again.
+        with suppress(BrokenPipeError):
+            await wire.write("".join(f"{json_text(line)}\n" for line in lines))
+            await anyio.sleep_forever()
 
 
-def _address(text: str) -> Address:
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT):
-        stop(
-            f"`{escaped(text)}` is no HOST:PORT",
-            hint="write for instance `127.0.0.1:8000`, or port 0 for any free one",
-            code=WRONG_USAGE,
-        )
-    return Address(host, int(port))
-
-
-def _listener(address: Address) -> socket.socket:
-    try:
-        return listen(address)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).partition(" (")[0].lower()
-        stop(
-            f"cannot listen on `{escaped(address.host)}:{address.port}`: {reason}",
-            hint="choose another address, or port 0 for any free one",
-            code=FAILED,
-        )
+def _agents(topology: Topology, names: Sequence[str]) -> tuple[AgentId, ...]:
+    """Return the ids of agents of the topology; leaves when one is unknown, or named twice."""
+    ids = tuple(chosen_agent(topology, name) for name in names)
+    for agent, number in Counter(ids).items():
+        if number > 1:
+            stop(
+                f"`--agent {escaped(agent)}` is given more than once",
+                hint="give it once: an agent has one registration in a run",
+                code=WRONG_USAGE,
+            )
+    return ids

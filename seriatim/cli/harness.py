@@ -29,7 +29,6 @@ from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.harness_config import TOKEN_VARIABLE
 from seriatim.runtime.harness_door import open_door
 from seriatim.runtime.harness_forms import Manner, prepare
-from seriatim.runtime.registrations import registration
 from seriatim.runtime.stdio import claimed_stdout
 from seriatim.topology import Harness
 from seriatim.topology.executors import PROGRAMS
@@ -153,7 +152,7 @@ async def _drive(plan: Plan, what: _Command, child: TerminalChild, telemetry: Te
     ):
         async with (
             started(plan, telemetry) as run,
-            open_door(registration(run, what.agent)) as door,
+            open_door(run, what.agent) as door,
         ):
             launch = prepare(
                 what.harness,

@@ -18,6 +18,7 @@ from seriatim.runtime.harness_config import (
     configuration_text,
 )
 from seriatim.runtime.http import Address, url_at
+from seriatim.runtime.tls import Encryption
 
 _FILES: Final[Mapping[Client, str]] = MappingProxyType(
     {
@@ -48,7 +49,9 @@ def print_stdio(client: Client, path: Path, agent: str, options: Mapping[str, st
     raise typer.Exit
 
 
-def print_http(client: Client, agents: Sequence[str], address: Address) -> NoReturn:
+def print_http(
+    client: Client, agents: Sequence[str], address: Address, encryption: Encryption
+) -> NoReturn:
     """Print how a client reaches the gateway at an address, and leave."""
     if not address.port:
         stop(
@@ -62,7 +65,7 @@ def print_http(client: Client, agents: Sequence[str], address: Address) -> NoRet
             hint="give `--agent` once",
             code=WRONG_USAGE,
         )
-    server = HttpServer(url_at(address), AskedToken())
+    server = HttpServer(url_at(address, encryption), AskedToken())
     typer.echo(configuration_text(client, server), nl=False)
     asked = "give the client" if client is Client.VSCODE else f"set `{TOKEN_VARIABLE}` to"
     say(f"put it into {_FILES[client]}, and {asked} the token that the gateway prints")

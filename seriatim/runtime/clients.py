@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 from mcp import MCPError
@@ -15,6 +16,7 @@ from interceptors import BrokenArguments, CallId, Dialogue, JsonObject, no_progr
 from seriatim.runtime import dispatch
 from seriatim.runtime.arguments import given_arguments
 from seriatim.runtime.asking import QUESTIONS
+from seriatim.runtime.exchange import is_awaited
 from seriatim.runtime.relay import Inbound
 from seriatim.runtime.wire import application_entries
 
@@ -47,6 +49,7 @@ def request_of(inbound: Inbound, owner: str) -> dispatch.Request:
             ask=lambda method, params: ask(inbound, method, params),
             told={field: params[field] for field in TOLD if field in params},
         ),
+        awaited=partial(is_awaited, inbound.request) if inbound.request else dispatch.always,
     )
 
 

@@ -6,7 +6,7 @@ has seen is read once, before any call of the turn is judged, and written when e
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -55,6 +55,11 @@ NO_LIMIT: Final = sys.maxsize
 _log: Final = logging.getLogger(__name__)
 
 
+def always() -> bool:
+    """Return that the agent waits for its result."""
+    return True
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -65,6 +70,7 @@ class Request:
         name: the name that the agent used; it may be no skill of the agent's.
         meta: entries of the caller's MCP `_meta` that belong to the application.
         dialogue: what a server may ask of the agent's client.
+        awaited: says whether the agent still waits for the result; one that does not, sees none.
     """
 
     id: CallId
@@ -73,6 +79,7 @@ class Request:
     meta: JsonObject = field(default_factory=dict)
     progress: Progress = field(default=no_progress)
     dialogue: Dialogue = NOBODY
+    awaited: Callable[[], bool] = field(default=always)
 
 
 class Allowance:
@@ -138,7 +145,7 @@ async def governed_mcp_call(
     outcomes: list[Outcome] = [Failed(Cancelled()) for _ in turn]
 
     async def attempt(index: int, handler: Handler, call: ToolCall) -> None:
-        outcomes[index] = await _attempt(agent, handler, call)
+        outcomes[index] = await _attempt(agent, handler, call, turn[index].awaited)
 
     async with anyio.create_task_group() as calls:
         for index, (request, decision) in enumerate(zip(turn, decisions, strict=True)):
@@ -213,7 +220,9 @@ def _handler(agent: GovernedAgent, call: ToolCall) -> Handler:
     return agent.not_granted if isinstance(call.tool, NoTool) else agent.chain
 
 
-async def _attempt(agent: GovernedAgent, handler: Handler, call: ToolCall) -> Outcome:
+async def _attempt(
+    agent: GovernedAgent, handler: Handler, call: ToolCall, awaited: Callable[[], bool]
+) -> Outcome:
     """Take one call to its outcome, and note in the ledger what the agent is about to see."""
     if call.skill not in agent.rules.prerequisites:
         return await handler(call)
@@ -222,7 +231,8 @@ async def _attempt(agent: GovernedAgent, handler: Handler, call: ToolCall) -> Ou
         outcome = await handler(call)
         # Given up in the last moment: its result will not be seen.
         await anyio.lowlevel.checkpoint_if_cancelled()
-        attempt = _attempt_of(outcome)
+        if awaited() or isinstance(outcome, Refused):
+            attempt = _attempt_of(outcome)
     finally:
         # Shielded: a cancelled call must not stay on the books as running.
         with anyio.CancelScope(shield=True):

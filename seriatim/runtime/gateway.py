@@ -1,10 +1,10 @@
-"""The gateway: an MCP server through which harnesses reach the tools of their agents.
+"""The gateway: an MCP server through which a harness reaches the tools of its agent.
 
-One request is one turn. It knows no sessions: who calls is the registration behind the bearer token
-or, over stdio, the one registration of the process. So both eras of MCP are served alike.
+One request is one turn. It knows no sessions: each registration has a server of its own. So both
+eras of MCP are served alike.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -27,16 +27,13 @@ from seriatim.runtime.clients import (
 )
 from seriatim.runtime.dispatch import Request, governed_mcp_call
 from seriatim.runtime.passage import CAPABILITIES, KINDS
-from seriatim.runtime.registrations import Registration, Registrations
+from seriatim.runtime.registrations import Registration
 from seriatim.runtime.relay import Inbound, Relay, unreached
 from seriatim.runtime.render import WireResult, to_mcp
 from telemetry.context import caller_context
 
-Identify: TypeAlias = Callable[[Inbound], Registration]
-"""Says in whose name a request is made."""
-
 Gateway: TypeAlias = Server[dict[str, Any]]
-"""An MCP server that serves registrations."""
+"""An MCP server that serves one registration."""
 
 NEWEST: Final = ("resultType", "ttlMs", "cacheScope")
 """Fields of a result that the handshake era does not know."""
@@ -44,44 +41,29 @@ MOST_ROUNDS: Final = 8
 """How often one call may ask a client of the handshake era for input."""
 
 
-def gateway_for_tokens(registrations: Registrations) -> Gateway:
-    """Return a gateway that serves each request in the name of its bearer token's registration."""
-
-    def identify(inbound: Inbound) -> Registration:
-        if inbound.request is None:
-            raise MCPError(mcp_types.INVALID_REQUEST, "this gateway is reached over HTTP only")
-        return registrations.behind(inbound.request.user.access_token)
-
-    return _gateway(identify, registrations.input_schema)
-
-
-def gateway_for_process(registration: Registration) -> Gateway:
-    """Return a gateway that serves whoever speaks to this process in the name of `registration`."""
+def gateway_for(registration: Registration) -> Gateway:
+    """Return a gateway that serves whoever speaks to it in the name of `registration`."""
     schemas = {tool.name: tool.input_schema for tool in registration.tools}
-    return _gateway(lambda _inbound: registration, schemas.get)
 
-
-def _gateway(
-    identify: Identify, input_schema: Callable[[str], Mapping[str, Any] | None]
-) -> Gateway:
     async def list_tools(inbound: Inbound) -> WireResult:
-        return _listing(identify(inbound), inbound)
+        return _listing(registration, inbound)
 
     async def call_tool(inbound: Inbound) -> WireResult:
-        return await _call(identify(inbound), inbound)
+        with registration.calls.one_more():
+            return await _call(registration, inbound)
 
     async def pass_through(inbound: Inbound) -> WireResult:
-        return await _passed(identify(inbound), inbound)
+        return await _passed(registration, inbound)
 
-    def introduce(inbound: Inbound, introduction: WireResult) -> WireResult:
-        return _introduced(identify(inbound), introduction)
+    def introduce(_inbound: Inbound, introduction: WireResult) -> WireResult:
+        return _introduced(registration, introduction)
 
     server: Gateway = Server(
         "seriatim",
         version=__version__,
         # Without it the SDK lists the tools before every call of the modern era, which costs more
         # than all the rest of the call.
-        get_tool_input_schema=input_schema,
+        get_tool_input_schema=schemas.get,
         on_list_tools=unreached,
         on_call_tool=unreached,
         on_list_resources=unreached,

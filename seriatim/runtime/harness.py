@@ -1,11 +1,8 @@
 """A harness as executor: each task of its agent is one process, with the tools behind a door."""
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-from opentelemetry.context import get_current
 
 from interceptors import Redactor, Scope, printable
 from seriatim.runtime.events import AgentAsked, AgentSaid, Listener
@@ -13,7 +10,6 @@ from seriatim.runtime.harness_door import Door, open_door
 from seriatim.runtime.harness_forms import Launch, Manner, filled, prepare
 from seriatim.runtime.harness_process import Finished, work_on
 from seriatim.runtime.providers import NoAnswerError
-from seriatim.runtime.registrations import registration
 from seriatim.runtime.run import Run
 from seriatim.runtime.server_log import ServerLog
 from seriatim.topology.models import Agent, HarnessExecutor
@@ -45,8 +41,7 @@ class HarnessTasks:
         self._tell(AgentAsked(self._agent.id, task))
         with self._run.spans.agent(Scope(self._run.id, self._agent.id), self._run.topology.name):
             # Its calls belong to this task, unless it sends a trace of its own.
-            served = replace(registration(self._run, self._agent.id), context=get_current())
-            async with open_door(served) as door:
+            async with open_door(self._run, self._agent.id) as door:
                 finished = await self._finished(door, task)
             if finished.fate:
                 raise self._no_answer(

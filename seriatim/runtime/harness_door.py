@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, final
 
-import anyio
-
-from seriatim.runtime.gateway import gateway_for_tokens
-from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
-from seriatim.runtime.registrations import Registration, Registrations
+from interceptors import AgentId
+from seriatim.runtime.front import Front, serving
+from seriatim.runtime.http import Address, listen
+from seriatim.runtime.run import Run
+from seriatim.runtime.tls import Plain
 
 ANY_PORT: Final = Address("127.0.0.1", 0)
 
@@ -24,27 +24,18 @@ class Door:
 
 
 @asynccontextmanager
-async def open_door(registration: Registration) -> AsyncIterator[Door]:
-    """Serve a registration over HTTP on a free port of this machine, until leaving.
+async def open_door(run: Run, agent: AgentId) -> AsyncIterator[Door]:
+    """Serve an agent over HTTP on a free port of this machine, until leaving.
 
-    On leaving, calls in flight have two seconds to finish; then the token opens nothing.
+    On leaving, calls in flight have two seconds to finish; then the token opens nothing, and the
+    ledger has forgotten what the agent has seen: the next harness has seen nothing of it.
 
     Raises:
         OSError: when there is no port to listen on.
+        InterceptorError: when a user's interceptor cannot be had.
     """
-    registrations = Registrations()
-    token = registrations.add(registration)
-    raised: list[Exception] = []
     with listen(ANY_PORT) as listener:
-        app = http_app(gateway_for_tokens(registrations), registrations, ANY_PORT)
-        ready = anyio.Event()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve_http, app, listener, ready)
-            await ready.wait()
-            try:
-                yield Door(url_of(ANY_PORT, listener), token)
-            except Exception as error:  # noqa: BLE001  raised below: a task group would wrap it
-                raised.append(error)
-            tasks.cancel_scope.cancel()
-    for each in raised:
-        raise each
+        front = Front(ANY_PORT, listener, Plain())
+        async with serving(front, run) as register:
+            _, token = await register.issue(run.id, agent, front.lifetime)
+            yield Door(front.url, token)

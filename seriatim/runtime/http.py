@@ -1,25 +1,21 @@
-"""The gateway over streamable HTTP: who is let in, on which socket, and until when."""
+"""The gateway's HTTP server: on which socket, under which names, and until when."""
 
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Final, final
+from typing import Final, assert_never, final
 
 import anyio
 import uvicorn
-from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
-from seriatim.runtime.gateway import Gateway
-from seriatim.runtime.registrations import Registrations
+from seriatim.runtime.half_open import IDLE_SECONDS, PatientProtocol
+from seriatim.runtime.tls import Encryption, Plain, Tls
 
 PATH: Final = "/mcp"
-LARGEST_REQUEST: Final = 64 * 1024 * 1024
-"""Bytes of a request body beyond which it is answered with 413."""
 GRACE: Final = 2
 """Seconds that calls in flight have to finish when the gateway stops."""
 
@@ -60,32 +56,41 @@ def listen(address: Address) -> socket.socket:
     return socket.create_server(place[:2], family=family)
 
 
-def url_of(address: Address, listener: socket.socket) -> str:
+def url_of(address: Address, listener: socket.socket, encryption: Encryption) -> str:
     """Return the URL by which a client on this machine reaches the gateway."""
-    return url_at(Address(address.host, listener.getsockname()[1]))
+    return url_at(Address(address.host, listener.getsockname()[1]), encryption)
 
 
-def url_at(address: Address) -> str:
+def url_at(address: Address, encryption: Encryption) -> str:
     """Return the URL by which a client on this machine reaches a gateway at an address."""
     loopback = "::1" if ":" in address.host else "127.0.0.1"
     host = loopback if address.is_wildcard else address.host
-    return f"http://{_bracketed(host)}:{address.port}{PATH}"
+    return f"{encryption.scheme}://{_bracketed(host)}:{address.port}{PATH}"
 
 
-def http_app(gateway: Gateway, registrations: Registrations, address: Address) -> Starlette:
-    """Return the ASGI application of a gateway; a request without a valid token is answered 401."""
-    return gateway.streamable_http_app(
-        streamable_http_path=PATH,
-        max_request_body_size=LARGEST_REQUEST,
-        transport_security=_guard(address),
-        token_verifier=registrations,
-        # Asks for a bearer token and offers no authorization server: tokens are handed out by
-        # whoever starts the gateway. The SDK wants an issuer all the same.
-        auth=AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None),
+def guard_of(
+    address: Address, encryption: Encryption, known: tuple[str, ...] = ()
+) -> TransportSecuritySettings:
+    """Return which `Host` and `Origin` are let in; `known` are further names that lead here.
+
+    So that no web page can reach us by a name of its own that leads here. On a wildcard address any
+    `Host` may be right, and the token alone decides.
+    """
+    names = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host), *known])
+    # A client leaves out the port where it is that of the scheme.
+    hosts = [host for name in names for host in (name, f"{name}:*")]
+    # Before whatever else leads here there may be a proxy that encrypts.
+    schemes = dict.fromkeys([encryption.scheme, *(["https"] if known else [])])
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=not address.is_wildcard,
+        allowed_hosts=hosts,
+        allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in schemes],
     )
 
 
-async def serve_http(app: Starlette, listener: socket.socket, ready: anyio.Event) -> None:
+async def serve_http(
+    app: Starlette, listener: socket.socket, encryption: Encryption, ready: anyio.Event
+) -> None:
     """Serve until cancelled; then let calls finish for two seconds, and cancel the rest.
 
     Args:
@@ -95,14 +100,23 @@ async def serve_http(app: Starlette, listener: socket.socket, ready: anyio.Event
     # stdout is not uvicorn's to write to.
     config = uvicorn.Config(
         app,
+        http=PatientProtocol,
         access_log=False,
         log_config=None,
         log_level="critical",
-        lifespan="on",
+        lifespan="off",
         ws="none",
         server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE,
     )
+    match encryption:
+        case Tls(context):
+            config.ssl_context_factory = lambda _config, _default: context
+        case Plain():
+            pass
+        case _:
+            assert_never(encryption)
     server = _Server(config, ready)
 
     async def stop_when_cancelled() -> None:
@@ -138,22 +152,6 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _guard(address: Address) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` are let in.
-
-    So that no web page can reach us by a name of its own that leads here. On a wildcard address any
-    `Host` may be right, and the token alone decides.
-    """
-    names = dict.fromkeys(["127.0.0.1", "localhost", "[::1]", _bracketed(address.host)])
-    # A client leaves out the port where it is 80.
-    hosts = [host for name in names for host in (name, f"{name}:*")]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=not address.is_wildcard,
-        allowed_hosts=hosts,
-        allowed_origins=[f"http://{host}" for host in hosts],
-    )
 
 
 def _bracketed(host: str) -> str:

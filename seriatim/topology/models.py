@@ -210,6 +210,50 @@ TOOLS_ONLY: Final = Exposure(frozenset({Exposed.TOOLS}), MappingProxyType({}))
 
 @final
 @dataclass(frozen=True, slots=True)
+class GatewayLimits:
+    """What a gateway takes on; what is beyond is turned away.
+
+    Attributes:
+        registrations: that it may hold at once; one takes about 50 KB.
+        calls_in_flight: of one registration.
+        sessions: of one registration, in MCP versions that have sessions; one takes about 50 KB.
+        session_idle: seconds without a request after which a session ends.
+        request_size: bytes of the body of one request.
+    """
+
+    registrations: int = 1000
+    calls_in_flight: int = 32
+    sessions: int = 256
+    session_idle: float = 1800
+    request_size: int = 64 * 1024 * 1024
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Whose signed tokens (JWT) a gateway takes beside its own, and whom they name.
+
+    Attributes:
+        keys: the issuer's public keys (JWKS): a URL, or a file relative to the workspace.
+        algorithms: what a token may be signed with; key pairs alone.
+        leeway: seconds by which the clocks may differ.
+        agent_claim: the claim that names the agent.
+        run_claim: the claim that names the run, or `""`: then all are of the gateway's own.
+        agents: value of the agent's claim -> agent, where they are not the same.
+    """
+
+    issuer: str
+    audience: str
+    keys: str
+    algorithms: tuple[str, ...]
+    leeway: float
+    agent_claim: str
+    run_claim: str
+    agents: Mapping[str, str]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What `seriatim.yaml`, or a top-level `seriatim:`, says.
 
@@ -220,6 +264,8 @@ class Settings:
         audit: where the audit log is, as a URL or a path; `""` is the default place.
         pin: refuse calls of a tool whose definition is not what it was when the run began.
         expose: what a gateway shows beside tools.
+        gateway: what a gateway takes on.
+        auth: whose tokens it takes beside its own, in a tuple of one, or an empty tuple.
     """
 
     interceptors: tuple[InterceptorSetting, ...]
@@ -229,6 +275,8 @@ class Settings:
     audit: str
     pin: bool = False
     expose: Exposure = TOOLS_ONLY
+    gateway: GatewayLimits = GatewayLimits()
+    auth: tuple[Auth, ...] = ()
 
 
 @final

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from interceptors import RULES, AgentId
+from seriatim.topology.auth import read_auth
+from seriatim.topology.durations import SYNTAX, parse_duration
 from seriatim.topology.exposure import read_exposure
 from seriatim.topology.fields import Fields
-from seriatim.topology.models import InterceptorSetting, Settings
+from seriatim.topology.models import GatewayLimits, InterceptorSetting, Settings
 from seriatim.topology.nodes import MapNode, ScalarNode
 from seriatim.topology.problems import Location, error, listing, suggestion
 
@@ -20,7 +22,15 @@ INTERCEPTOR_TIMEOUT: Final = 10.0
 
 DEFAULT_SETTINGS: Final = Settings((), "closed", None, (), "")
 
-_KEYS: Final = ("audit", "expose", "fail", "interceptors", "limits", "pin", "redact")
+_KEYS: Final = ("audit", "auth", "expose", "fail", "interceptors", "limits", "pin", "redact")
+_LIMITS: Final = (
+    "calls",
+    "calls_in_flight",
+    "registrations",
+    "request_size",
+    "session_idle",
+    "sessions",
+)
 _INTERCEPTOR_KEYS: Final = ("position", "settings", "timeout", "use")
 _FAIL: Final[Mapping[str, Literal["closed", "open"]]] = {"closed": "closed", "open": "open"}
 _PIN: Final[Mapping[str, bool]] = {"true": True, "false": False}
@@ -49,15 +59,17 @@ def read_settings(fields: Fields, agents: Collection[AgentId]) -> Settings:
     """
     _only(fields, _KEYS)
     limits = fields.section("limits")
-    _only(limits, ("calls",))
+    _only(limits, _LIMITS)
     return Settings(
         interceptors=tuple(_interceptors(fields)),
         fail=fields.choice("fail", _FAIL, "closed"),
-        max_calls=_calls(limits),
+        max_calls=_whole(limits, "calls", 0) or None,
         redact=tuple(_patterns(fields)),
         audit=fields.text("audit"),
         pin=fields.choice("pin", _PIN, default=False),
         expose=read_exposure(fields, agents),
+        gateway=_gateway_limits(limits),
+        auth=read_auth(fields.section("auth")),
     )
 
 
@@ -93,14 +105,36 @@ def _only(fields: Fields, known: tuple[str, ...]) -> None:
             fields.problems.append(error("settings.unknown-key", message, entry.key.at, hint))
 
 
-def _calls(limits: Fields) -> int | None:
-    calls = limits.positive("calls", 0)
-    if calls != int(calls):
+def _gateway_limits(limits: Fields) -> GatewayLimits:
+    default = GatewayLimits()
+    return GatewayLimits(
+        registrations=_whole(limits, "registrations", default.registrations),
+        calls_in_flight=_whole(limits, "calls_in_flight", default.calls_in_flight),
+        sessions=_whole(limits, "sessions", default.sessions),
+        session_idle=_seconds(limits, "session_idle", default.session_idle),
+        request_size=_whole(limits, "request_size", default.request_size),
+    )
+
+
+def _whole(fields: Fields, name: str, default: int) -> int:
+    """Return a field that holds a whole number above zero."""
+    number = fields.positive(name, default)
+    if number != int(number):
+        message = f"`{name}` must be a whole number, and is {number:g}"
         hint = "give a whole number"
-        at = limits.place("calls")
-        message = f"`calls` must be a whole number, and is {calls:g}"
-        limits.problems.append(error("settings.bad-value", message, at, hint))
-    return int(calls) or None
+        fields.problems.append(error("settings.bad-value", message, fields.place(name), hint))
+    return int(number)
+
+
+def _seconds(fields: Fields, name: str, default: float) -> float:
+    """Return a field that holds a length of time, in seconds."""
+    text = fields.any_text(name)
+    try:
+        return parse_duration(text) if text else default
+    except ValueError as fault:
+        problem = error("settings.bad-value", f"`{name}`: {fault}", fields.place(name), SYNTAX)
+        fields.problems.append(problem)
+        return default
 
 
 def _interceptors(fields: Fields) -> Iterable[InterceptorSetting]:

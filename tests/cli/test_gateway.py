@@ -273,7 +273,8 @@ async def test_over_http_each_agent_has_a_line_a_token_and_a_standing(
         started(path, *arguments, stderr=stderr) as process,
     ):
         lines = [await anyio.to_thread.run_sync(hear, process) for _ in range(2)]
-        assert [sorted(line) for line in lines] == [["agent", "run", "token", "url"]] * 2
+        keys = ["agent", "expires", "id", "run", "token", "url"]
+        assert [sorted(line) for line in lines] == [keys] * 2
         assert [(line["agent"], line["run"]) for line in lines] == [("ada", "r9"), ("bob", "r9")]
         async with over_http(lines[0], era) as ada, over_http(lines[1], era) as bob:
             assert len((await ada.list_tools()).tools) == len(ADA)
@@ -425,10 +426,73 @@ def test_an_unknown_agent_is_answered_with_the_nearest_and_all(
     )
 
 
-def test_an_agent_must_be_named(tmp_path: Path, run_command: Callable[..., Any]) -> None:
-    code, said = run_command(write_workspace(tmp_path))
-    assert code == 2
-    assert "`--agent`" in said
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "error: no agent is named\n\nhint: name the one to serve with `--agent`\n"),
+        (
+            ("--http", "127.0.0.1:0"),
+            "error: no agent is named\n\n"
+            "hint: name one with `--agent`; or give an admin token, or an `auth` section in the "
+            "settings, to register agents later\n",
+        ),
+        (
+            ("--agent", "ada", "--agent", "ada", "--http", "127.0.0.1:0"),
+            "error: `--agent ada` is given more than once\n\n"
+            "hint: give it once: an agent has one registration in a run\n",
+        ),
+        (
+            ("--agent", "ada", "--http", "127.0.0.1:0", "--ttl", "8 hours"),
+            "error: `--ttl 8 hours` is no length of time\n\n"
+            "hint: write it like `90s`, `15m`, `8h`, `7d` or `1h30m`\n",
+        ),
+        (
+            ("--agent", "ada", "--ttl", "8h"),
+            "error: `--ttl` is for HTTP\n\n"
+            "hint: serve over HTTP with `--http 127.0.0.1:0`, or leave it out\n",
+        ),
+        (
+            ("--agent", "ada", "--http", "127.0.0.1:0", "--tls-cert", "cert.pem"),
+            "error: `--tls-cert` and `--tls-key` belong together\n\nhint: give both, or neither\n",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_said(
+    tmp_path: Path, run_command: Callable[..., Any], arguments: tuple[str, ...], problem: str
+) -> None:
+    assert run_command(write_workspace(tmp_path), *arguments) == (2, problem)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"short", "`token` holds no admin token of at least 16 characters"),
+        (b"\xff" * 20, "cannot read the admin token in `token`: it is no text"),
+        (b"", "`token` holds no admin token of at least 16 characters"),
+    ],
+)
+def test_an_admin_token_that_is_none_is_said(
+    tmp_path: Path,
+    run_command: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes,
+    problem: str,
+) -> None:
+    path = write_workspace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("token").write_bytes(content)
+    code, said = run_command(path, "--http", "127.0.0.1:0", "--admin-token-file", "token")
+    assert code == 1
+    assert said.startswith(f"error: {problem}\n\nhint: ")
+
+
+def test_a_missing_certificate_is_said(tmp_path: Path, run_command: Callable[..., Any]) -> None:
+    path, nowhere = write_workspace(tmp_path), tmp_path / "nowhere.pem"
+    options = ("--tls-cert", nowhere, "--tls-key", nowhere)
+    assert run_command(path, "--agent", "ada", "--http", "127.0.0.1:0", *options) == (
+        1,
+        f"error: cannot read `{nowhere}`: no such file or directory\n\nhint: give another file\n",
+    )
 
 
 def test_one_of_several_topologies_must_be_named(run_command: Callable[..., Any]) -> None:
@@ -495,10 +559,12 @@ def test_a_missing_variable_is_named(tmp_path: Path, run_command: Callable[..., 
     )
 
 
-def test_an_interceptor_that_cannot_be_had_is_said(
-    tmp_path: Path, run_command: Callable[..., Any]
+@pytest.mark.parametrize("front", [(), ("--http", "127.0.0.1:0")], ids=["stdio", "http"])
+def test_an_interceptor_that_cannot_be_had_is_said_before_anything_is_served(
+    tmp_path: Path, run_command: Callable[..., Any], front: tuple[str, ...]
 ) -> None:
     path = write_workspace(tmp_path, settings={"interceptors": [{"use": "nowhere:make"}]})
-    code, said = run_command(path, "--agent", "ada", "--http", "127.0.0.1:0")
+    code, said = run_command(path, "--agent", "ada", *front)
     assert code == 1
     assert "error: interceptor `nowhere:make` cannot be imported" in said
+    assert "served" not in said

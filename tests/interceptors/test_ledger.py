@@ -142,6 +142,18 @@ async def test_forget_drops_every_agent_of_one_run_and_no_other_run(
         assert await state(ledger, ANOTHER_RUN) is SkillState.COMPLETED
 
 
+async def test_forgetting_a_scope_drops_one_agent_of_one_run(open_ledger: OpenLedger) -> None:
+    async with open_ledger() as ledger:
+        for scope in (HERE, SIBLING, ANOTHER_RUN):
+            await attempt(ledger, Attempt.COMPLETED, scope)
+        await ledger.begin(HERE, B, SECOND)
+        await ledger.forget_scope(HERE)
+        await ledger.finish(HERE, B, SECOND, Attempt.COMPLETED)
+        assert set((await ledger.standing(HERE, [A, B])).values()) <= {SkillState.NOT_CALLED}
+        assert await state(ledger, SIBLING) is SkillState.COMPLETED
+        assert await state(ledger, ANOTHER_RUN) is SkillState.COMPLETED
+
+
 async def test_standing_speaks_of_what_was_asked_and_nothing_else(
     open_ledger: OpenLedger,
 ) -> None:
@@ -164,7 +176,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("begin"), SCOPES, st.sampled_from([A, B])),
         st.tuples(st.sampled_from(Attempt), SCOPES, st.sampled_from([A, B])),
-        st.tuples(st.just("forget"), SCOPES, st.just(A)),
+        st.tuples(st.sampled_from(["forget", "forget_scope"]), SCOPES, st.just(A)),
     ),
     max_size=30,
 )
@@ -197,6 +209,9 @@ def test_any_history_gives_the_states_of_a_small_model(
                     decision = DecisionId(str(number))
                     await ledger.begin(scope, skill, decision)
                     model[scope, skill] = (ends, [*under_way, decision])
+                elif step == "forget_scope":
+                    await ledger.forget_scope(scope)
+                    model = {key: kept for key, kept in model.items() if key[0] != scope}
                 else:
                     await ledger.forget(scope.run)
                     model = {key: kept for key, kept in model.items() if key[0].run != scope.run}

@@ -14,15 +14,11 @@ from anyio.lowlevel import checkpoint
 
 from interceptors import MemoryAuditSink
 from seriatim.runtime.http import Address, listen, url_of
+from seriatim.runtime.tls import Plain
+from tests.support.by_hand import ACCEPT, HELLO, bearer, call, post
 from tests.support.gateways import Era, Gateway, eventually, running, serving, write_workspace
 
 pytestmark = pytest.mark.anyio
-
-MODERN = "2026-07-28"
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 @pytest.fixture
@@ -46,24 +42,6 @@ def era(request: pytest.FixtureRequest) -> Era:
     return request.param
 
 
-async def post(url: str, method: str, params: dict[str, Any], **headers: str) -> httpx2.Response:
-    """Send one request of the modern era by hand."""
-    sent = {
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": MODERN,
-        "Mcp-Method": method,
-        **({"Mcp-Name": params["name"]} if "name" in params else {}),
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": ENVELOPE, **params}}
-    async with httpx2.AsyncClient() as http:
-        return await http.post(url, json=body, headers=sent, timeout=30)
-
-
-def call(tool: str, **arguments: Any) -> dict[str, Any]:
-    return {"name": tool, "arguments": arguments}
-
-
 @pytest.mark.parametrize("authorization", ["", "Bearer wrong", "Basic YTpi", "Bearer"])
 async def test_without_a_right_token_nobody_is_let_in(gateway: Gateway, authorization: str) -> None:
     headers = {"Authorization": authorization} if authorization else {}
@@ -82,19 +60,11 @@ async def test_a_refusal_is_a_result_with_http_200(gateway: Gateway) -> None:
 
 
 async def test_a_token_does_not_open_the_session_of_another(gateway: Gateway) -> None:
-    hello = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "x", "version": "0"},
-    }
-    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    accept = {"Accept": "application/json, text/event-stream"}
-
     def of(agent: str) -> dict[str, str]:
-        return accept | {"Authorization": f"Bearer {gateway.tokens[agent]}"}
+        return ACCEPT | bearer(gateway.tokens[agent])
 
     async with httpx2.AsyncClient() as http:
-        opened = await http.post(gateway.url, json=body, headers=of("ada"))
+        opened = await http.post(gateway.url, json=HELLO, headers=of("ada"))
         session = {"Mcp-Session-Id": opened.headers["Mcp-Session-Id"]}
         ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
         assert (
@@ -214,4 +184,4 @@ def test_a_taken_port_is_said() -> None:
 def test_the_url_of_an_address_of_six_has_brackets() -> None:
     with listen(Address("::1", 0)) as listener:
         port = listener.getsockname()[1]
-        assert url_of(Address("::1", 0), listener) == f"http://[::1]:{port}/mcp"
+        assert url_of(Address("::1", 0), listener, Plain()) == f"http://[::1]:{port}/mcp"

@@ -20,7 +20,7 @@ from pydantic_ai.settings import ModelSettings
 from interceptors import AgentId, AuditSink, CallId, Handler, Outcome, RunId, ToolCall
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.engines import Engines
-from seriatim.runtime.gateway import gateway_for_process
+from seriatim.runtime.gateway import gateway_for
 from seriatim.runtime.model_loop import run_topology
 from seriatim.runtime.providers import ChosenModel
 from seriatim.runtime.registrations import registration
@@ -172,7 +172,7 @@ async def _by_client(run: Run, agent: str, era: str) -> AsyncIterator[Executor]:
     arrivals = Arrivals()
     observers = replace(run.observers, watches=(*run.observers.watches, arrivals))
     watched = replace(run, observers=observers)
-    gateway = gateway_for_process(registration(watched, AgentId(agent)))
+    gateway = gateway_for(registration(watched, AgentId(agent)))
     async with Client(gateway, mode=era) as client:
         try:
             yield ClientByHand(client, arrivals)

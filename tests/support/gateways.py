@@ -1,11 +1,13 @@
 """Gateways for tests: a workspace on a real MCP server, a run of it, and ways to reach it."""
 
+import ssl
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import httpx2
@@ -17,10 +19,14 @@ from mcp.shared.memory import MessageStream, create_client_server_memory_streams
 
 from interceptors import AgentId, AuditSink, MemoryAuditSink, RunId
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.gateway import gateway_for_process, gateway_for_tokens
-from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
-from seriatim.runtime.registrations import Registrations, registration
+from seriatim.runtime.front import Front
+from seriatim.runtime.front import serving as runtime_serving
+from seriatim.runtime.gateway import gateway_for
+from seriatim.runtime.http import Address, listen
+from seriatim.runtime.register import FOREVER, Clock, Register
+from seriatim.runtime.registrations import registration
 from seriatim.runtime.run import Observers, Run, open_run
+from seriatim.runtime.tls import Plain
 from seriatim.topology.resolver import load_workspace
 
 SERVER = Path(__file__).parent / "servers" / "counting.py"
@@ -135,18 +141,22 @@ class Gateway:
     Attributes:
         url: where it is reached over HTTP.
         tokens: the agents' bearer tokens.
+        register: who may speak to it.
     """
 
     run: Run
     audit: MemoryAuditSink
     url: str
     tokens: dict[str, str]
+    register: Register
 
     @asynccontextmanager
-    async def over_http(self, agent: str, era: Era, **more: str) -> AsyncIterator[Client]:
+    async def over_http(
+        self, agent: str, era: Era, verify: ssl.SSLContext | bool = True, **more: str
+    ) -> AsyncIterator[Client]:
         """Reach the agent over HTTP; `more` are headers beside the token's."""
         headers = {"Authorization": f"Bearer {self.tokens[agent]}", **more}
-        async with httpx2.AsyncClient(headers=headers) as http:
+        async with httpx2.AsyncClient(headers=headers, verify=verify) as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=era) as client:
                 yield client
@@ -155,7 +165,7 @@ class Gateway:
     async def over_streams(self, agent: str, era: Era) -> AsyncIterator[Client]:
         """Reach the agent as over stdio: whoever speaks is the one registration."""
         registered = registration(self.run, AgentId(agent))
-        async with Client(_streams(gateway_for_process(registered)), mode=era) as client:
+        async with Client(_streams(gateway_for(registered)), mode=era) as client:
             yield client
 
 
@@ -171,20 +181,20 @@ async def _streams(server: Server) -> AsyncIterator[MessageStream]:
 
 
 @asynccontextmanager
-async def serving(run: Run, audit: MemoryAuditSink) -> AsyncIterator[Gateway]:
-    """Serve the agents of a run on a socket of this machine."""
-    registrations = Registrations()
-    tokens = {agent: registrations.add(registration(run, agent)) for agent in run.topology.agents}
+async def serving(
+    run: Run, audit: MemoryAuditSink, *, now: Clock = time.time, **more: Any
+) -> AsyncIterator[Gateway]:
+    """Serve the agents of a run on a socket of this machine; `more` is for its `Front`."""
     address = Address("127.0.0.1", 0)
-    listener = listen(address)
-    url = url_of(address, listener)
-    app = http_app(gateway_for_tokens(registrations), registrations, address)
-    ready = anyio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_http, app, listener, ready)
-        await ready.wait()
-        yield Gateway(run, audit, url, {str(agent): token for agent, token in tokens.items()})
-        tasks.cancel_scope.cancel()
+    front = Front(address, listen(address), **({"encryption": Plain()} | more))
+    async with runtime_serving(front, run, now) as register:
+        tokens = {
+            agent: (await register.issue(run.id, agent, FOREVER))[1]
+            for agent in run.topology.agents
+        }
+        yield Gateway(
+            run, audit, front.url, {str(a): token for a, token in tokens.items()}, register
+        )
 
 
 async def eventually(found: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from seriatim.topology import (
     Workspace,
     with_environment,
 )
-from seriatim.topology.models import Exposed
+from seriatim.topology.models import Exposed, GatewayLimits
 
 AGENTS = "agents: {root: {id: r}}\n"
 
@@ -27,7 +27,9 @@ seriatim:
     - guard
     - {use: "shop:stamp", position: outer, settings: {colour: red, levels: [1, 2]}, timeout: 3}
   fail: open
-  limits: {calls: 12}
+  limits:
+    {calls: 12, registrations: 20, calls_in_flight: 3, sessions: 4,
+     session_idle: 10m, request_size: 1024}
   redact: [iban, "tax.?id"]
   audit: logs/audit.sqlite3
 """
@@ -40,6 +42,7 @@ seriatim:
         max_calls=12,
         redact=("iban", "tax.?id"),
         audit="logs/audit.sqlite3",
+        gateway=GatewayLimits(20, 3, 4, 600, 1024),
     )
 
 
@@ -54,6 +57,10 @@ seriatim:
         ("{limits: {calls: 2.5}}", "2:28 settings.bad-value"),
         ("{limits: {calls: many}}", "2:28 schema.type-mismatch"),
         ("{limits: {calls: true}}", "2:28 schema.type-mismatch"),
+        ("{limits: {sessions: 0}}", "2:31 schema.bad-value"),
+        ("{limits: {registrations: 1.5}}", "2:36 settings.bad-value"),
+        ("{limits: {session_idle: soon}}", "2:35 settings.bad-value"),
+        ("{limits: {session_idle: 30}}", "2:35 settings.bad-value"),
         ("{redact: iban}", "2:20 schema.type-mismatch"),
         ("{redact: ['(']}", "2:21 settings.bad-value"),
         ("{redact: [[x]]}", "2:21 schema.type-mismatch"),
