@@ -137,9 +137,26 @@ def users_of(names: set[str]) -> set[str]:
     }
 
 
+def writers_of(text: str) -> set[str]:
+    """Return the files in which a string of that text stands."""
+    return {
+        named(path)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value == text
+    }
+
+
 def test_one_place_sends_a_call_to_a_server_and_one_asks_it_to() -> None:
-    # The SDK offers two ways: a session's `call_tool`, and a request sent by hand.
-    assert users_of({"CallToolRequest", "send_request"}) == {"seriatim/runtime/wire.py"}
+    # The SDK offers two ways: a session's `call_tool`, and a request sent by hand. Beside the wire,
+    # a session widens what the SDK sends by itself, and the gateway sends requests to its clients.
+    assert users_of({"CallToolRequest", "send_request"}) == {
+        "seriatim/runtime/clients.py",
+        "seriatim/runtime/session.py",
+        "seriatim/runtime/wire.py",
+    }
+    # The gateway answers them.
+    assert writers_of("tools/call") == {"seriatim/runtime/gateway.py", "seriatim/runtime/wire.py"}
     assert users_of({"send_call"}) == {"seriatim/runtime/connection.py"}
     sessions = {
         named(path)

@@ -29,7 +29,7 @@ from seriatim.runtime.news import ServerBack, ServerLost, ToolsChanged, Watch
 from seriatim.runtime.pauses import Pauses
 from seriatim.runtime.session import RelaySession, list_tools
 from seriatim.runtime.suspicion import Suspicion
-from seriatim.runtime.wire import send_call, send_request, was_lost
+from seriatim.runtime.wire import send_call, send_read, was_lost
 
 PATIENCE: Final = 8.0
 """Seconds that a call waits for a server which is being started: most take less, and an agent that
@@ -160,10 +160,10 @@ class Connection:
         with self._explained(connected):
             return await send_call(connected.session, tool, arguments, meta, progress, dialogue)
 
-    async def request(
+    async def read(
         self, method: str, params: JsonObject, capabilities: JsonObject
     ) -> dict[str, Any]:
-        """Send any request and return its result; see `wire.send_request`.
+        """Send a request that only reads and return its result; see `wire.READS`.
 
         Raises:
             ServerUnavailableError: when no answer can be had from the server.
@@ -171,7 +171,7 @@ class Connection:
         """
         connected = await self.available()
         with self._explained(connected):
-            return await send_request(connected.session, method, params, capabilities)
+            return await send_read(connected.session, method, params, capabilities)
 
     async def available(self) -> Connected:
         """Return the connection, once there is one.

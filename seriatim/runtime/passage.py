@@ -211,7 +211,7 @@ class Passage:
         """Return a server's result without what is its connection's."""
         with anyio.move_on_after(DEFAULT_TIMEOUT):
             try:
-                result = await self.servers.request(server, method, params, capabilities)
+                result = await self.servers.read(server, method, params, capabilities)
             except ServerProtocolError as error:
                 raise MCPError(error.code, error.message, *error.data) from error
             except ServerUnavailableError as error:

@@ -89,11 +89,11 @@ class RunningServers:
             case state:
                 assert_never(state)
 
-    async def request(
+    async def read(
         self, server: str, method: str, params: JsonObject, capabilities: JsonObject
     ) -> dict[str, Any]:
-        """Send any request to a server; see `Connection.request`."""
-        return await self._connection(server).request(method, params, capabilities)
+        """Send a server a request that only reads; see `Connection.read`."""
+        return await self._connection(server).read(method, params, capabilities)
 
     def problems(self) -> Mapping[str, str]:
         """Return, for each server that is not available, why, as a clause."""

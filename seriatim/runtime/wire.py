@@ -39,6 +39,17 @@ RESERVED: Final = "io.modelcontextprotocol/"
 CONNECTION_KEYS: Final = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
 """Further `_meta` keys that each connection has for itself; the SDK writes them anew."""
 
+READS: Final = frozenset(
+    {
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+    }
+)
+"""The requests beside calls that are sent to servers once they are connected."""
 UNREADABLE_ANSWER: Final = "the answer is no valid JSON-RPC message"
 
 _INFINITE: Final = "the server's result holds a number that JSON cannot hold"
@@ -99,18 +110,21 @@ async def send_call(
     return _outcome(answer.root)
 
 
-async def send_request(
+async def send_read(
     session: RelaySession, method: str, params: JsonObject, capabilities: JsonObject
 ) -> dict[str, Any]:
-    """Send any request of a client's and return its result.
+    """Send one of `READS` and return its result.
 
     Args:
         capabilities: what the client declares that servers may ask of it.
 
     Raises:
+        ValueError: when the method is none of them: a call of a tool goes through the gate.
         MCPError: when the answer is a JSON-RPC error, or the connection is lost.
         ServerProtocolError: when what is to be sent, or what came back, is no valid MCP.
     """
+    if method not in READS:
+        raise ValueError(f"{method} does not only read")
     meta = params.get("_meta")
     sent = application_entries(meta) if isinstance(meta, Mapping) else {}
     _check([params])

@@ -7,6 +7,7 @@ from interceptors import (
     Completed,
     Failure,
     GateUnavailable,
+    InputRequired,
     InvalidArguments,
     LimitReached,
     Missing,
@@ -42,6 +43,7 @@ REFUSALS: dict[str, Refusal] = {
 FAILURES: dict[str, Failure] = {
     "tool_error": ToolError(ToolResult()),
     "protocol_error": ProtocolError(-32602, "bad"),
+    "input_required": InputRequired({"requestState": "s1"}),
     "timeout": TimedOut(1),
     "server_unavailable": ServerUnavailable("bar", "gone"),
     "invalid_arguments": InvalidArguments("they are a list"),

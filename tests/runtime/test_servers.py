@@ -14,10 +14,10 @@ import pytest
 from interceptors import (
     Completed,
     Failed,
+    InputRequired,
     ServerProtocolError,
     ToolError,
     ToolRef,
-    error_kind,
     no_progress,
 )
 from seriatim.runtime.servers import RunningServers
@@ -157,11 +157,18 @@ async def test_a_protocol_error_keeps_code_message_and_data(
         assert caught.value.data == ()
 
 
-async def test_a_tool_that_asks_where_nobody_can_answer_fails_at_once(opened: Opener) -> None:
+async def test_a_tool_that_asks_has_not_completed(opened: Opener) -> None:
     async with opened(stdio_server("s", env={"ERA": "modern"})) as servers:
         outcome = await call(servers, "ask")
     assert isinstance(outcome, Failed)
-    assert error_kind(outcome.failure) == "input_required"
+    assert isinstance(outcome.failure, InputRequired)
+    assert outcome.failure.question["requestState"] == "s1"
+
+
+async def test_what_is_not_called_cannot_be_more_than_read(opened: Opener) -> None:
+    async with opened(stdio_server("s")) as servers:
+        with pytest.raises(ValueError, match="tools/call does not only read"):
+            await servers.read("s", "tools/call", {"name": "list_conventions"}, {})
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), float("inf")])

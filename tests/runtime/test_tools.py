@@ -5,11 +5,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import mcp_types
 import pytest
 
 from interceptors import AgentId, MemoryAuditSink, RunId, SkillId, ToolRef
 from seriatim.runtime.run import Observers, open_run
+from seriatim.runtime.session import ListedTool
 from seriatim.runtime.tools import advertised_tools, tools_of
 from seriatim.topology.models import Skill
 from seriatim.topology.resolver import load_workspace
@@ -66,14 +66,15 @@ class Listing:
     def __init__(self, *required: str) -> None:
         self._required = list(required)
 
-    def tools(self, _server: str) -> Mapping[str, mcp_types.Tool]:
+    def tools(self, _server: str) -> Mapping[str, ListedTool]:
         schema = {
             "type": "object",
             "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
             "required": self._required,
             "additionalProperties": False,
         }
-        return {"search_code": mcp_types.Tool(name="search_code", input_schema=schema)}
+        tool = {"name": "search_code", "inputSchema": schema}
+        return {"search_code": ListedTool.model_validate(tool)}
 
 
 @pytest.mark.parametrize(
