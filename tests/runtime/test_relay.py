@@ -15,6 +15,7 @@ import pytest
 from tests.support.raw_clients import Json, RawClient
 from tests.support.relays import BACKS, ENVIRON, FRONTS, Relays, canonical, skill
 from tests.support.servers.corpus_cases import (
+    DEEP,
     ERRORS,
     ODD_RESULTS,
     RESULTS,
@@ -255,3 +256,41 @@ def test_a_call_before_the_handshake_is_turned_away(wire: Relays) -> None:
         assert json.loads(gateway.stdout.readline())["error"]["code"] == -32602
         gateway.stdin.close()
     assert wire.rows("x") == []
+
+
+ARGUMENTS: list[Json] = [
+    {},
+    {"n": [0, -1, 2**53 + 1, 2**64, 10**40, -0.0, 0.1, 1e308, 5e-324, 1.0]},
+    {"": None, "a": [None, True, {"b": {}}], "\u00e9": 1, "e\u0301": 2, "\x00": "\x00"},
+    {"text": "\U0001d54f \u202e \u2028 \ufeff \uffff \x7f\x85\r\n"},
+    {"deep": json.loads("[" * DEEP + "]" * DEEP)},
+    {"_meta": 1, "name": 2, "arguments": 3, "case": "text"},
+]
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=range(len(ARGUMENTS)))
+def test_arguments_reach_the_server_as_they_were_sent(
+    client: RawClient, server: RawClient, back: str, arguments: Json
+) -> None:
+    def echoed(reached: RawClient, tool: str) -> str:
+        [block] = call(reached, tool, **arguments)["result"]["content"]
+        return json.dumps(json.loads(block["text"])["arguments"])
+
+    assert echoed(client, skill(back, "echo")) == echoed(server, "echo") == json.dumps(arguments)
+
+
+@pytest.mark.parametrize("front", ["legacy-stdio", "modern-stdio"])
+@pytest.mark.parametrize("unfit", [float("inf"), float("nan")])
+def test_arguments_that_no_json_holds_are_a_clear_error(
+    client: RawClient, back: str, unfit: float
+) -> None:
+    sent = {"name": skill(back, "echo"), "arguments": {"a": unfit}}
+    error = client.request("tools/call", sent)["error"]
+    assert error["code"] == -32602
+    assert error["message"].startswith("the arguments are no JSON: ")
+
+
+@pytest.mark.parametrize("front", ["legacy-stdio", "modern-stdio"])
+def test_half_a_character_is_passed_on_as_a_question_mark(client: RawClient, back: str) -> None:
+    [block] = call(client, skill(back, "echo"), a="x\ud800y")["result"]["content"]
+    assert json.loads(block["text"])["arguments"] == {"a": "x?y"}
