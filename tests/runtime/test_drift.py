@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from interceptors import MemoryAuditSink, ServerUnavailableError, ToolChangedError
-from seriatim.runtime.news import ServerNews, ToolsChanged
+from seriatim.runtime.news import ServerNews, ToolsListed
 from seriatim.runtime.run import Observers
 from seriatim.runtime.servers import RunningServers
 from tests.support.gateways import RULES, Gateway, running, write_workspace
@@ -44,7 +44,7 @@ def words(opened: Opener) -> list[str]:
     return [
         f"{change.tool} {change.what}"
         for news in opened.news
-        if isinstance(news, ToolsChanged)
+        if isinstance(news, ToolsListed)
         for change in news.changes
     ]
 
@@ -148,13 +148,14 @@ async def test_a_change_is_on_record_for_each_skill_and_a_pinned_one_is_refused(
     told: list[ServerNews] = []
 
     async def watch(news: ServerNews) -> None:
-        told.append(news)
+        if not isinstance(news, ToolsListed) or news.changes:
+            told.append(news)
 
     async with running(path, audit, Observers(servers=watch)) as run:
         write(changes, INJECTION | {"ask": None} | {"echo": {"description": "password: hunter2"}})
         await until(lambda: bool(told))
         [news] = told
-        assert isinstance(news, ToolsChanged)
+        assert isinstance(news, ToolsListed)
         # `ask` is behind no skill.
         assert [change.tool for change in news.changes] == ["get_convention", "echo"]
         rows = list(audit.records)
@@ -196,7 +197,8 @@ async def test_a_renamed_tool_does_not_escape_its_rule(tmp_path: Path, changes: 
     told: list[ServerNews] = []
 
     async def watch(news: ServerNews) -> None:
-        told.append(news)
+        if not isinstance(news, ToolsListed) or news.changes:
+            told.append(news)
 
     async with (
         running(path, audit, Observers(servers=watch)) as run,
