@@ -5,11 +5,11 @@ from typing import Any, Final
 from weakref import WeakSet
 
 import anyio
-from mcp.server import InitializationOptions, NotificationOptions
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp_types import ServerCapabilities
 
 from seriatim.runtime.session import ListedTool
 from seriatim.runtime.tools import Listings, tools_of
@@ -20,13 +20,18 @@ LISTENERS: Final = 16
 
 
 class ChangingServer(Server[dict[str, Any]]):
-    """The SDK's server, which says to clients of the handshake era that its tools may change."""
+    """The SDK's server, which says to every client that its tools may change, and nothing else."""
 
-    def create_initialization_options(
-        self, notification_options: NotificationOptions | None = None, *more: Any, **options: Any
-    ) -> InitializationOptions:
-        changing = notification_options or NotificationOptions(tools_changed=True)
-        return super().create_initialization_options(changing, *more, **options)
+    def get_capabilities(self, *more: Any, **options: Any) -> ServerCapabilities:
+        capabilities = super().get_capabilities(*more, **options)
+        if capabilities.tools:
+            capabilities.tools.list_changed = True
+        if capabilities.prompts:
+            capabilities.prompts.list_changed = False
+        if capabilities.resources:
+            capabilities.resources.list_changed = False
+            capabilities.resources.subscribe = False
+        return capabilities
 
 
 class Advertisement:
