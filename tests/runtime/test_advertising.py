@@ -15,7 +15,15 @@ from mcp.client.session import IncomingMessage
 from interceptors import AgentId, MemoryAuditSink
 from seriatim.runtime.audience import Audience
 from seriatim.runtime.registrations import registration
-from tests.support.gateways import ADA, Gateway, eventually, running, serving, write_workspace
+from tests.support.gateways import (
+    ADA,
+    Gateway,
+    eventually,
+    over_streams,
+    running,
+    serving,
+    write_workspace,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +105,7 @@ async def test_the_tools_of_a_server_that_is_slow_to_start_are_shown_when_they_a
     audit = MemoryAuditSink()
     async with (
         running(path, audit, patience=0.0) as run,
-        Gateway(run, audit, "", {}).over_streams("ada", "auto") as ada,
+        over_streams(run, "ada", "auto") as ada,
         ada.listen(tools_list_changed=True) as heard,
     ):
         assert [tool.name for tool in (await ada.list_tools()).tools] == ADA

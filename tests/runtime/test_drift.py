@@ -11,9 +11,9 @@ import pytest
 
 from interceptors import MemoryAuditSink, ServerUnavailableError, ToolChangedError
 from seriatim.runtime.news import ServerNews, ToolsListed
-from seriatim.runtime.run import Observers
+from seriatim.runtime.run import Observers, Run
 from seriatim.runtime.servers import RunningServers
-from tests.support.gateways import RULES, Gateway, running, write_workspace
+from tests.support.gateways import RULES, over_streams, running, write_workspace
 from tests.support.mcp_servers import stdio_server
 from tests.support.running_servers import PLENTY, Opener, call, detail, text, until
 
@@ -159,7 +159,7 @@ async def test_a_change_is_on_record_for_each_skill_and_a_pinned_one_is_refused(
         # `ask` is behind no skill.
         assert [change.tool for change in news.changes] == ["get_convention", "echo"]
         rows = list(audit.records)
-        await _ask(Gateway(run, audit, "", {}), pin=pin)
+        await _ask(run, audit, pin=pin)
     assert [(row.agent, row.skill) for row in rows] == [
         ("ada", "get-convention"),
         ("bob", "get-convention"),
@@ -176,8 +176,8 @@ async def test_a_change_is_on_record_for_each_skill_and_a_pinned_one_is_refused(
     assert "hunter2" not in str(rows)
 
 
-async def _ask(gateway: Gateway, *, pin: bool) -> None:
-    async with gateway.over_streams("ada", "auto") as ada:
+async def _ask(run: Run, audit: MemoryAuditSink, *, pin: bool) -> None:
+    async with over_streams(run, "ada", "auto") as ada:
         await ada.call_tool("list-conventions", {})
         result = await ada.call_tool("get-convention", {})
     assert result.is_error == pin
@@ -186,7 +186,7 @@ async def _ask(gateway: Gateway, *, pin: bool) -> None:
             "get-convention is not permitted for this agent "
             "(its definition changed since the run began). Do not retry; report it."
         )
-        row = gateway.audit.records[-1]
+        row = audit.records[-1]
         assert (row.outcome, row.rule, row.policy_decision) == ("refused", "permission", "deny")
 
 
@@ -202,7 +202,7 @@ async def test_a_renamed_tool_does_not_escape_its_rule(tmp_path: Path, changes: 
 
     async with (
         running(path, audit, Observers(servers=watch)) as run,
-        Gateway(run, audit, "", {}).over_streams("ada", "auto") as ada,
+        over_streams(run, "ada", "auto") as ada,
     ):
         write(changes, {"get_convention": {"name": "fetch_convention"}})
         await until(lambda: bool(told))

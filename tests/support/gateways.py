@@ -177,11 +177,19 @@ class Gateway:
     async def over_streams(
         self, agent: str, era: Era, hear: MessageHandlerFnT | None = None
     ) -> AsyncIterator[Client]:
-        """Reach the agent as over stdio: whoever speaks is the one registration."""
-        registered = registration(self.run, AgentId(agent))
-        gateway = gateway_for(registered)
-        async with Client(_streams(gateway), mode=era, message_handler=hear) as client:
+        """Reach the agent as over stdio; see `over_streams`."""
+        async with over_streams(self.run, agent, era, hear) as client:
             yield client
+
+
+@asynccontextmanager
+async def over_streams(
+    run: Run, agent: str, era: Era, hear: MessageHandlerFnT | None = None
+) -> AsyncIterator[Client]:
+    """Reach an agent as over stdio: whoever speaks is the one registration."""
+    gateway = gateway_for(registration(run, AgentId(agent)))
+    async with Client(_streams(gateway), mode=era, message_handler=hear) as client:
+        yield client
 
 
 @asynccontextmanager
