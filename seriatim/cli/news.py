@@ -10,7 +10,7 @@ from seriatim.runtime.news import (
     ServerLost,
     ServerNews,
     ServersAwaited,
-    ToolsChanged,
+    ToolsListed,
 )
 
 
@@ -31,7 +31,7 @@ def _lines(news: ServerNews) -> list[str]:
             return [f"server {server} is not available: {escaped(detail)}{way}"]
         case ServerBack(server):
             return [f"server {server} is available again"]
-        case ToolsChanged(server, changes):
+        case ToolsListed(server, changes):
             return [
                 f"warning: tool {escaped(change.tool)} of server {server} {change.what}"
                 for change in changes

@@ -25,7 +25,7 @@ from seriatim.runtime.expansion import MissingVariableError
 from seriatim.runtime.greeting import Greeting, greet_either_era, greet_handshake_era
 from seriatim.runtime.link import Link, NotStartedError
 from seriatim.runtime.listing import Listing
-from seriatim.runtime.news import ServerBack, ServerLost, ToolsChanged, Watch
+from seriatim.runtime.news import ServerBack, ServerLost, ToolsListed, Watch
 from seriatim.runtime.pauses import Pauses
 from seriatim.runtime.session import RelaySession, list_tools
 from seriatim.runtime.suspicion import Suspicion
@@ -304,10 +304,11 @@ class Connection:
             await anyio.sleep(RELIST)
 
     async def _list(self, session: RelaySession) -> None:
+        edition = self.listing.edition
         changes = self.listing.update(await list_tools(session))
         self._suspicion.settle()
-        if changes:
-            await self._watch(ToolsChanged(self.server, changes))
+        if self.listing.edition != edition:
+            await self._watch(ToolsListed(self.server, changes))
 
     async def _find(self, state: Connected) -> None:
         self._turn(state)

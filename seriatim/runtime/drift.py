@@ -24,7 +24,7 @@ from interceptors import (
 )
 from interceptors.execution import CHANGED
 from seriatim.runtime.listing import ToolChange
-from seriatim.runtime.news import ToolsChanged
+from seriatim.runtime.news import ToolsListed
 from seriatim.topology.models import Agent, Skill
 from telemetry import RunSpans, Telemetry, current_trace
 
@@ -64,12 +64,12 @@ class Drift:
         self._telemetry: Final = telemetry
         self._pin: Final = pin
 
-    def granted(self, news: ToolsChanged) -> ToolsChanged:
+    def granted(self, news: ToolsListed) -> ToolsListed:
         """Return the changes to tools that stand behind a skill of an agent."""
         changes = [change for change in news.changes if any(self._skills(news.server, change.tool))]
-        return ToolsChanged(news.server, tuple(changes))
+        return ToolsListed(news.server, tuple(changes))
 
-    async def record(self, news: ToolsChanged) -> None:
+    async def record(self, news: ToolsListed) -> None:
         """Put the changes on record; a row that cannot be written is told in the log."""
         for change in news.changes:
             for agent, skill in self._skills(news.server, change.tool):

@@ -18,6 +18,7 @@ from opentelemetry.context import Context
 
 from interceptors import Failed, InputRequired, Outcome
 from seriatim import __version__
+from seriatim.runtime.advertising import ChangingServer
 from seriatim.runtime.clients import (
     answers_to,
     capabilities_of,
@@ -43,9 +44,10 @@ MOST_ROUNDS: Final = 8
 
 def gateway_for(registration: Registration) -> Gateway:
     """Return a gateway that serves whoever speaks to it in the name of `registration`."""
-    schemas = {tool.name: tool.input_schema for tool in registration.tools}
+    advertisement = registration.advertisement
 
     async def list_tools(inbound: Inbound) -> WireResult:
+        advertisement.attend(inbound.session)
         return _listing(registration, inbound)
 
     async def call_tool(inbound: Inbound) -> WireResult:
@@ -58,12 +60,12 @@ def gateway_for(registration: Registration) -> Gateway:
     def introduce(_inbound: Inbound, introduction: WireResult) -> WireResult:
         return _introduced(registration, introduction)
 
-    server: Gateway = Server(
+    server: Gateway = ChangingServer(
         "seriatim",
         version=__version__,
         # Without it the SDK lists the tools before every call of the modern era, which costs more
         # than all the rest of the call.
-        get_tool_input_schema=schemas.get,
+        get_tool_input_schema=advertisement.input_schema,
         on_list_tools=unreached,
         on_call_tool=unreached,
         on_list_resources=unreached,
@@ -72,6 +74,7 @@ def gateway_for(registration: Registration) -> Gateway:
         on_list_prompts=unreached,
         on_get_prompt=unreached,
         on_completion=unreached,
+        on_subscriptions_listen=advertisement.listen,
     )
     answers = {"tools/list": list_tools, "tools/call": call_tool}
     answers |= dict.fromkeys(KINDS, pass_through)

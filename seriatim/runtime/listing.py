@@ -58,23 +58,25 @@ class Listing:
     """The tools of one server."""
 
     def __init__(self) -> None:
+        self.edition = 0
+        """Grows with each change; 0 for a server that has never listed its tools."""
         self.tools: Mapping[str, ListedTool] = NO_TOOLS
         """As the server listed them last; they stay while it is away."""
-        self.is_known = False
-        """Whether the server has ever listed them."""
         self._first: Mapping[str, ListedTool] = NO_TOOLS
 
     def update(self, tools: Mapping[str, ListedTool]) -> tuple[ToolChange, ...]:
         """Take what the server lists now, and return what changed; nothing when it is the first."""
         before, self.tools = self.tools, tools
-        if not self.is_known:
-            self.is_known, self._first = True, tools
+        if not self.edition:
+            self.edition, self._first = 1, tools
             return ()
-        return tuple(
+        changes = tuple(
             ToolChange(name, _definition(before, name), _definition(tools, name))
             for name in {**before, **tools}
             if not _same(_definition(before, name), _definition(tools, name))
         )
+        self.edition += bool(changes)
+        return changes
 
     def differs(self, tool: str) -> bool:
         """Return whether a tool is defined otherwise than when it was listed first."""

@@ -40,14 +40,18 @@ class ServerBack:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ToolsChanged:
-    """A server lists other tools than it did before."""
+class ToolsListed:
+    """A server lists its tools for the first time, or other tools than before.
+
+    Attributes:
+        changes: none for the first time.
+    """
 
     server: str
     changes: tuple[ToolChange, ...]
 
 
-ServerNews: TypeAlias = ServersAwaited | ServerLost | ServerBack | ToolsChanged
+ServerNews: TypeAlias = ServersAwaited | ServerLost | ServerBack | ToolsListed
 
 Watch: TypeAlias = Callable[[ServerNews], Awaitable[None]]
 """Told of each change once; what it raises ends the run."""

@@ -9,12 +9,12 @@ from mcp import MCPError
 from opentelemetry.context import Context
 
 from interceptors import AgentId, Via, new_id
+from seriatim.runtime.advertising import Advertisement
 from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import GovernedAgent
 from seriatim.runtime.passage import Passage, passage
 from seriatim.runtime.run import Run
 from seriatim.runtime.session import ListedTool
-from seriatim.runtime.tools import advertised_tools
 
 BUSY: Final = -32029
 """JSON-RPC error code of a call beyond those that may be in flight (as 429 is to HTTP)."""
@@ -57,7 +57,7 @@ class Registration:
     """One agent of one run, as the gateway knows it.
 
     Attributes:
-        tools: what the agent is shown.
+        advertisement: what the agent is shown.
         passage: its way to resources and prompts.
         calls: its calls in flight.
         context: the trace context of calls whose caller sends none.
@@ -65,11 +65,16 @@ class Registration:
     """
 
     agent: GovernedAgent
-    tools: tuple[ListedTool, ...]
+    advertisement: Advertisement = field(repr=False)
     passage: Passage
     calls: CallsInFlight = field(repr=False)
     context: Context = field(repr=False)
     id: str = field(default_factory=new_id)
+
+    @property
+    def tools(self) -> tuple[ListedTool, ...]:
+        """What the agent is shown now."""
+        return self.advertisement.tools
 
 
 def registration(run: Run, agent: AgentId) -> Registration:
@@ -80,9 +85,11 @@ def registration(run: Run, agent: AgentId) -> Registration:
     """
     definition = run.topology.agents[agent]
     governed = assemble(run, definition, Via.GATEWAY)
+    advertisement = Advertisement(run.servers, definition.skills)
+    run.audience.join(advertisement)
     return Registration(
         agent=governed,
-        tools=advertised_tools(run, definition),
+        advertisement=advertisement,
         passage=passage(run, definition),
         calls=CallsInFlight(run.workspace.settings.gateway.calls_in_flight),
         context=run.spans.registration(governed.scope),

@@ -16,10 +16,11 @@ from interceptors import (
     Redactor,
     RunId,
 )
+from seriatim.runtime.audience import Audience
 from seriatim.runtime.dispatch import Allowance
 from seriatim.runtime.drift import Drift
 from seriatim.runtime.engines import Engines
-from seriatim.runtime.news import ServerNews, ToolsChanged, Watch, no_watch
+from seriatim.runtime.news import ServerNews, ToolsListed, Watch, no_watch
 from seriatim.runtime.servers import RunningServers, open_servers, secrets_of
 from seriatim.topology.models import Topology, Workspace
 from telemetry import (
@@ -56,6 +57,7 @@ class Run:
     """What the agents of one run share.
 
     Attributes:
+        audience: told when servers list other tools.
         names: the names that metrics may bear.
     """
 
@@ -69,6 +71,7 @@ class Run:
     allowance: Allowance
     observers: Observers
     spans: RunSpans
+    audience: Audience
     names: KnownNames
     recoveries: Recoveries
 
@@ -107,6 +110,7 @@ async def open_run(
     recoveries = Recoveries(names, observers.telemetry.meter_provider)
     redactor = Redactor(secrets_of(definitions, environ), workspace.settings.redact)
     spans = RunSpans(observers.telemetry.tracer_provider)
+    audience = Audience()
     drift = Drift(
         run,
         topology.name,
@@ -119,7 +123,8 @@ async def open_run(
     )
 
     async def watch(news: ServerNews) -> None:
-        if isinstance(news, ToolsChanged):
+        if isinstance(news, ToolsListed):
+            await audience.tell()
             news = drift.granted(news)
             await drift.record(news)
         await observers.servers(news)
@@ -145,6 +150,7 @@ async def open_run(
                 allowance=Allowance(max_calls),
                 observers=observers,
                 spans=spans,
+                audience=audience,
                 names=names,
                 recoveries=recoveries,
             )

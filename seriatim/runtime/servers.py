@@ -68,10 +68,15 @@ class RunningServers:
 
     async def reads_only(self, tool: ToolRef) -> bool:
         connection = self._connection(tool.server)
-        if not connection.listing.is_known:
+        if not connection.listing.edition:
             await connection.available()
         listed = connection.listing.tools.get(tool.name)
         return bool(listed and listed.annotations and listed.annotations.read_only_hint)
+
+    @property
+    def edition(self) -> int:
+        """Grows whenever a server lists something else."""
+        return sum(connection.listing.edition for connection in self._connections.values())
 
     def tools(self, server: str) -> Mapping[str, ListedTool]:
         """Return a server's tools by name, as it listed them last; none if it never has."""

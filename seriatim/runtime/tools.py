@@ -17,6 +17,11 @@ _UNLISTED: Final = ListedTool.model_validate({"name": "unlisted", "inputSchema":
 class Listings(Protocol):
     """Knows what servers list; `RunningServers` does."""
 
+    @property
+    def edition(self) -> int:
+        """Another number whenever a server lists something else."""
+        ...
+
     def tools(self, server: str) -> Mapping[str, ListedTool]:
         """Return a server's tools by name; none for one that is not available."""
         ...

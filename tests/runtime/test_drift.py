@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from interceptors import MemoryAuditSink, ServerUnavailableError, ToolChangedError
-from seriatim.runtime.news import ServerNews, ToolsChanged
-from seriatim.runtime.run import Observers
+from seriatim.runtime.news import ServerNews, ToolsListed
+from seriatim.runtime.run import Observers, Run
 from seriatim.runtime.servers import RunningServers
-from tests.support.gateways import RULES, Gateway, running, write_workspace
+from tests.support.gateways import RULES, over_streams, running, write_workspace
 from tests.support.mcp_servers import stdio_server
 from tests.support.running_servers import PLENTY, Opener, call, detail, text, until
 
@@ -44,7 +44,7 @@ def words(opened: Opener) -> list[str]:
     return [
         f"{change.tool} {change.what}"
         for news in opened.news
-        if isinstance(news, ToolsChanged)
+        if isinstance(news, ToolsListed)
         for change in news.changes
     ]
 
@@ -148,17 +148,18 @@ async def test_a_change_is_on_record_for_each_skill_and_a_pinned_one_is_refused(
     told: list[ServerNews] = []
 
     async def watch(news: ServerNews) -> None:
-        told.append(news)
+        if not isinstance(news, ToolsListed) or news.changes:
+            told.append(news)
 
     async with running(path, audit, Observers(servers=watch)) as run:
         write(changes, INJECTION | {"ask": None} | {"echo": {"description": "password: hunter2"}})
         await until(lambda: bool(told))
         [news] = told
-        assert isinstance(news, ToolsChanged)
+        assert isinstance(news, ToolsListed)
         # `ask` is behind no skill.
         assert [change.tool for change in news.changes] == ["get_convention", "echo"]
         rows = list(audit.records)
-        await _ask(Gateway(run, audit, "", {}), pin=pin)
+        await _ask(run, audit, pin=pin)
     assert [(row.agent, row.skill) for row in rows] == [
         ("ada", "get-convention"),
         ("bob", "get-convention"),
@@ -175,8 +176,8 @@ async def test_a_change_is_on_record_for_each_skill_and_a_pinned_one_is_refused(
     assert "hunter2" not in str(rows)
 
 
-async def _ask(gateway: Gateway, *, pin: bool) -> None:
-    async with gateway.over_streams("ada", "auto") as ada:
+async def _ask(run: Run, audit: MemoryAuditSink, *, pin: bool) -> None:
+    async with over_streams(run, "ada", "auto") as ada:
         await ada.call_tool("list-conventions", {})
         result = await ada.call_tool("get-convention", {})
     assert result.is_error == pin
@@ -185,7 +186,7 @@ async def _ask(gateway: Gateway, *, pin: bool) -> None:
             "get-convention is not permitted for this agent "
             "(its definition changed since the run began). Do not retry; report it."
         )
-        row = gateway.audit.records[-1]
+        row = audit.records[-1]
         assert (row.outcome, row.rule, row.policy_decision) == ("refused", "permission", "deny")
 
 
@@ -196,11 +197,12 @@ async def test_a_renamed_tool_does_not_escape_its_rule(tmp_path: Path, changes: 
     told: list[ServerNews] = []
 
     async def watch(news: ServerNews) -> None:
-        told.append(news)
+        if not isinstance(news, ToolsListed) or news.changes:
+            told.append(news)
 
     async with (
         running(path, audit, Observers(servers=watch)) as run,
-        Gateway(run, audit, "", {}).over_streams("ada", "auto") as ada,
+        over_streams(run, "ada", "auto") as ada,
     ):
         write(changes, {"get_convention": {"name": "fetch_convention"}})
         await until(lambda: bool(told))

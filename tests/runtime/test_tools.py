@@ -66,6 +66,10 @@ class Listing:
     def __init__(self, *required: str) -> None:
         self._required = list(required)
 
+    @property
+    def edition(self) -> int:
+        return 1
+
     def tools(self, _server: str) -> Mapping[str, ListedTool]:
         schema = {
             "type": "object",

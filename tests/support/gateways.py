@@ -1,5 +1,6 @@
 """Gateways for tests: a workspace on a real MCP server, a run of it, and ways to reach it."""
 
+import math
 import ssl
 import sys
 import time
@@ -13,6 +14,7 @@ import anyio
 import httpx2
 import yaml
 from mcp import Client
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 from mcp.shared.memory import MessageStream, create_client_server_memory_streams
@@ -115,7 +117,11 @@ def write_workspace(
 
 @asynccontextmanager
 async def running(
-    path: Path, audit: AuditSink, observers: Observers | None = None
+    path: Path,
+    audit: AuditSink,
+    observers: Observers | None = None,
+    *,
+    patience: float = math.inf,
 ) -> AsyncIterator[Run]:
     """Open the run `r1` of the workspace at `path`, with all its agents."""
     workspace = load_workspace(path)
@@ -130,6 +136,7 @@ async def running(
         environ={},
         observers=observers or Observers(),
         interactive=True,
+        patience=patience,
     ) as run:
         yield run
 
@@ -152,21 +159,37 @@ class Gateway:
 
     @asynccontextmanager
     async def over_http(
-        self, agent: str, era: Era, verify: ssl.SSLContext | bool = True, **more: str
+        self,
+        agent: str,
+        era: Era,
+        hear: MessageHandlerFnT | None = None,
+        verify: ssl.SSLContext | bool = True,
+        **more: str,
     ) -> AsyncIterator[Client]:
         """Reach the agent over HTTP; `more` are headers beside the token's."""
         headers = {"Authorization": f"Bearer {self.tokens[agent]}", **more}
         async with httpx2.AsyncClient(headers=headers, verify=verify) as http:
             transport = streamable_http_client(self.url, http_client=http)
-            async with Client(transport, mode=era) as client:
+            async with Client(transport, mode=era, message_handler=hear) as client:
                 yield client
 
     @asynccontextmanager
-    async def over_streams(self, agent: str, era: Era) -> AsyncIterator[Client]:
-        """Reach the agent as over stdio: whoever speaks is the one registration."""
-        registered = registration(self.run, AgentId(agent))
-        async with Client(_streams(gateway_for(registered)), mode=era) as client:
+    async def over_streams(
+        self, agent: str, era: Era, hear: MessageHandlerFnT | None = None
+    ) -> AsyncIterator[Client]:
+        """Reach the agent as over stdio; see `over_streams`."""
+        async with over_streams(self.run, agent, era, hear) as client:
             yield client
+
+
+@asynccontextmanager
+async def over_streams(
+    run: Run, agent: str, era: Era, hear: MessageHandlerFnT | None = None
+) -> AsyncIterator[Client]:
+    """Reach an agent as over stdio: whoever speaks is the one registration."""
+    gateway = gateway_for(registration(run, AgentId(agent)))
+    async with Client(_streams(gateway), mode=era, message_handler=hear) as client:
+        yield client
 
 
 @asynccontextmanager
