@@ -235,6 +235,37 @@ async def test_a_client_that_never_reads_does_not_keep_a_signal_from_ending_the_
         assert process.wait(BOUND) == 0
 
 
+def test_a_line_that_is_no_message_is_answered_and_what_follows_is_served(tmp_path: Path) -> None:
+    path = write_workspace(tmp_path)
+    broken = [
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"x": "\\ud800"}}', 1),
+        (
+            b'{"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": ' + b"9" * 5000 + b"}}",
+            2,
+        ),
+        (b'[{"jsonrpc": "2.0", "id": 3, "method": "ping"}]', None),
+        (b"\xff\xfe", None),
+    ]
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", stderr=stderr) as process,
+    ):
+        hello(process)
+        assert process.stdin is not None
+        for line, id_ in broken:
+            process.stdin.write(line + b"\n")
+            process.stdin.flush()
+            answer = hear(process)
+            assert (answer["id"], sorted(answer["error"])) == (id_, ["code", "message"])
+        say(process, id=4, method="tools/call", params={"name": "echo"})
+        assert hear(process)["id"] == 4
+        # Without a newline, and with stdin closed behind it.
+        process.stdin.write(b"hello")
+        rest, _ = process.communicate(timeout=BOUND)
+        assert (process.returncode, json.loads(rest)["id"]) == (0, None)
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
 def test_what_others_print_does_not_reach_the_client(tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text(
         "import os\n"
