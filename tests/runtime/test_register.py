@@ -179,11 +179,11 @@ async def test_the_end_of_a_registration_ends_its_standing_and_no_other(
     skill, decision = SkillId("list-conventions"), DecisionId("d")
     entries = [(await register.issue(R1, agent, FOREVER))[0] for agent in (ADA, BOB)]
     for entry in entries:
-        await run.ledger.begin(entry.scope, skill, decision)
-        await run.ledger.finish(entry.scope, skill, decision, Attempt.COMPLETED)
+        await run.engines.ledger.begin(entry.scope, skill, decision)
+        await run.engines.ledger.finish(entry.scope, skill, decision, Attempt.COMPLETED)
     await register.end(entries[0].registration.id)
-    assert not await run.ledger.standing(entries[0].scope, [skill])
-    assert await run.ledger.standing(entries[1].scope, [skill])
+    assert not await run.engines.ledger.standing(entries[0].scope, [skill])
+    assert await run.engines.ledger.standing(entries[1].scope, [skill])
 
 
 async def test_each_run_has_an_allowance_of_its_own_and_its_agents_share_it(
@@ -225,7 +225,9 @@ async def test_abandoned_registrations_leave_nothing_behind(
         entries: list[Entry] = []
         for each in range(number):
             entry, _ = await register.issue(RunId(f"run-{each}"), BOB, 60)
-            await run.ledger.begin(entry.scope, SkillId("list-conventions"), DecisionId("d"))
+            await run.engines.ledger.begin(
+                entry.scope, SkillId("list-conventions"), DecisionId("d")
+            )
             entries.append(entry)
         clock.time += 60
         register.sweep()
