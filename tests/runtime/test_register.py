@@ -225,7 +225,9 @@ async def test_abandoned_registrations_leave_nothing_behind(
         entries: list[Entry] = []
         for each in range(number):
             entry, _ = await register.issue(RunId(f"run-{each}"), BOB, 60)
-            await run.engines.ledger.begin(entry.scope, SkillId("list-conventions"), DecisionId("d"))
+            await run.engines.ledger.begin(
+                entry.scope, SkillId("list-conventions"), DecisionId("d")
+            )
             entries.append(entry)
         clock.time += 60
         register.sweep()
