@@ -13,7 +13,7 @@ from seriatim.demo.place import WORKSPACE
 pytestmark = pytest.mark.timeout(240)
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-WORKSPACES = ["conventions", "conventions/by-hand", "one-file", "interceptor"]
+WORKSPACES = ["conventions", "conventions/by-hand", "harness", "one-file", "interceptor"]
 
 
 def seriatim(*words: object) -> subprocess.CompletedProcess[str]:

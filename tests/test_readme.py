@@ -1,17 +1,16 @@
 """The README's commands do what the README shows."""
 
-import doctest
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.support.documents import blocks, expect_shown, run_shell, shell_environment, shown
 
 # Each test starts several processes.
 pytestmark = pytest.mark.timeout(240)
@@ -19,29 +18,9 @@ pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-# What differs between two runs: times, durations and ids.
-VARYING = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|\d+\.\d{3} s|(?<=decision )\w{8}|"
-    r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
-)
-
-
-@dataclass(frozen=True)
-class Shown:
-    command: str
-    output: str
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-
-
-def shown(block: str) -> list[Shown]:
-    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    return [Shown(command, output) for command, _, output in (p.partition("\n") for p in parts)]
-
-
-CONSOLE = [pytest.param(block, id=shown(block)[0].command[:50]) for block in blocks("console")]
+CONSOLE = [
+    pytest.param(block, id=shown(block)[0].command[:50]) for block in blocks(README, "console")
+]
 
 
 @pytest.fixture
@@ -54,52 +33,26 @@ def here(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    scripts = Path(sys.executable).parent
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OTEL_", "SERIATIM_")) and not name.endswith("_API_KEY")
-    }
-    return kept | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-
-
-def run_shell(command: str, here: Path, environment: dict[str, str]) -> str:
-    return subprocess.run(
-        command,
-        shell=True,
-        cwd=here,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=100,
-    ).stdout
+    return shell_environment()
 
 
 @pytest.mark.parametrize("block", CONSOLE)
 def test_a_console_block_prints_what_it_shows(
     block: str, here: Path, environment: dict[str, str]
 ) -> None:
-    checker = doctest.OutputChecker()
-    for step in shown(block):
-        printed = VARYING.sub("~", run_shell(step.command, here, environment))
-        wanted = VARYING.sub("~", step.output)
-        assert checker.check_output(
-            wanted.strip() + "\n", printed.strip() + "\n", doctest.ELLIPSIS
-        ), f"$ {step.command}\nprinted\n{printed}\ninstead of\n{wanted}"
+    expect_shown(block, here, environment)
 
 
 def test_a_yaml_block_is_part_of_an_example() -> None:
     examples = "\n".join(
         file.read_text(encoding="utf-8") for file in (ROOT / "examples").rglob("*.yaml")
     )
-    for block in blocks("yaml"):
+    for block in blocks(README, "yaml"):
         assert block in examples
 
 
 def test_the_interceptor_is_the_one_of_the_example_and_takes_ten_lines() -> None:
-    (block,) = blocks("python")
+    (block,) = blocks(README, "python")
     example = (ROOT / "examples" / "interceptor" / "budget.py").read_text(encoding="utf-8")
     assert block == example
     assert len([line for line in block.splitlines() if line]) <= 10
@@ -108,7 +61,7 @@ def test_the_interceptor_is_the_one_of_the_example_and_takes_ten_lines() -> None
 def test_the_harness_configuration_starts_the_gateway(
     here: Path, environment: dict[str, str]
 ) -> None:
-    (block,) = blocks("json")
+    (block,) = blocks(README, "json")
     for server in json.loads(block)["mcpServers"].values():
         command = [server["command"], *server["args"]]
         seen = subprocess.run(
@@ -126,7 +79,7 @@ def test_the_harness_configuration_starts_the_gateway(
 def test_the_gateway_over_http_prints_what_a_harness_needs(
     here: Path, environment: dict[str, str]
 ) -> None:
-    (command,) = (block for block in blocks("sh") if "--http" in block)
+    (command,) = (block for block in blocks(README, "sh") if "--http" in block)
     gateway = subprocess.Popen(
         shlex.split(command.replace(":8080", ":0")),
         cwd=here,
@@ -145,14 +98,14 @@ def test_the_gateway_over_http_prints_what_a_harness_needs(
 def test_a_run_with_a_model_asks_for_the_key_that_it_lacks(
     here: Path, environment: dict[str, str]
 ) -> None:
-    (command,) = (block for block in blocks("sh") if "--model" in block)
+    (command,) = (block for block in blocks(README, "sh") if "--model" in block)
     assert "`ANTHROPIC_API_KEY`" in run_shell(command, here, environment)
 
 
 def test_a_run_with_a_trace_goes_on_where_no_backend_listens(
     here: Path, environment: dict[str, str]
 ) -> None:
-    (command,) = (block for block in blocks("sh") if "OTEL_" in block)
+    (command,) = (block for block in blocks(README, "sh") if "OTEL_" in block)
     printed = run_shell(command.replace("4318", "1"), here, environment)
     assert "confirm with F10." in printed
     assert "1 recovery" in printed
@@ -170,7 +123,7 @@ def test_every_file_that_the_readme_names_is_there() -> None:
 
 
 def test_two_commands_set_everything_up() -> None:
-    demo, tests = blocks("sh")[0].splitlines()
+    demo, tests = blocks(README, "sh")[0].splitlines()
     for command in (demo, tests):
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ")
     assert demo.endswith("&& .venv/bin/seriatim demo")

@@ -148,7 +148,7 @@ def gateway(
     if print_config:
         given = {"--topology": topology, "--run": run_id, "--audit": absolute(audit)}
         agent = stdio_for(asked, ids).agent
-        print_stdio(print_config, path, agent, {**given, "--otlp": otlp})
+        print_stdio(print_config, path, agent, {**given, "--otlp": otlp}, pin=pin)
     front = open_http(asked, ids, workspace.settings) if http else stdio_for(asked, ids)
     with front.listener if isinstance(front, Front) else nullcontext():
         # Where any agent may come later, the servers of all are needed.

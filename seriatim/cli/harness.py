@@ -26,8 +26,8 @@ from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.terminal_child import TOLD, TerminalChild
 from seriatim.cli.voice import WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
+from seriatim.runtime.harness_access import open_access
 from seriatim.runtime.harness_config import TOKEN_VARIABLE
-from seriatim.runtime.harness_door import open_door
 from seriatim.runtime.harness_forms import Manner, prepare
 from seriatim.runtime.stdio import claimed_stdout
 from seriatim.topology import Harness
@@ -152,14 +152,14 @@ async def _drive(plan: Plan, what: _Command, child: TerminalChild, telemetry: Te
     ):
         async with (
             started(plan, telemetry) as run,
-            open_door(run, what.agent) as door,
+            open_access(run, what.agent) as access,
         ):
             launch = prepare(
                 what.harness,
                 what.command,
                 what.arguments,
                 Manner.AS_ASKED,
-                door,
+                access,
                 Path(directory),
             )
             say(f"run {run.id}: {what.agent} is served to {escaped(what.command[0])}")

@@ -68,12 +68,16 @@ class Variables:
 
     def hidden(self, text: str, wish: str, whence: str) -> str:
         """Return what stands for a value that may be a secret: nothing of it but references."""
+        seen = set(self._known)
         converted = self.plain(text, whence)
         scheme = _SCHEME.match(converted)
         before = scheme[0] if scheme else ""
         rest = converted[len(before) :]
         if not rest or not REFERENCE.sub("", rest).strip():
             return converted
+        # What it refers to beside a text of its own goes into the one new variable.
+        for name in set(self._known) - seen:
+            del self._known[name]
         return before + self._new(wish, whence, rest)
 
     def argument(self, words: tuple[str, ...], index: int, owner: str) -> str:

@@ -34,7 +34,9 @@ _FILES: Final[Mapping[Client, str]] = MappingProxyType(
 """Client -> the file that takes its snippet."""
 
 
-def print_stdio(client: Client, path: Path, agent: str, options: Mapping[str, str]) -> NoReturn:
+def print_stdio(
+    client: Client, path: Path, agent: str, options: Mapping[str, str], *, pin: bool
+) -> NoReturn:
     """Print how a client starts this gateway, and leave.
 
     Args:
@@ -43,6 +45,7 @@ def print_stdio(client: Client, path: Path, agent: str, options: Mapping[str, st
     # Absolute: a client starts its servers wherever it likes, with a `PATH` of its own.
     program, *before = _ourselves()
     given = [word for name, value in options.items() if value for word in (name, value)]
+    given += ["--pin"] if pin else []
     arguments = (*before, "gateway", str(path.absolute()), "--agent", agent, *given)
     typer.echo(configuration_text(client, StdioServer(program, arguments)), nl=False)
     say(f"put it into {_FILES[client]}")

@@ -1,4 +1,4 @@
-"""A harness as executor: each task of its agent is one process, with the tools behind a door."""
+"""A harness as executor: each task of its agent is one process, with the tools within its reach."""
 
 import tempfile
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final
 
 from interceptors import Redactor, Scope, printable
 from seriatim.runtime.events import AgentAsked, AgentSaid, Listener
-from seriatim.runtime.harness_door import Door, open_door
+from seriatim.runtime.harness_access import Access, open_access
 from seriatim.runtime.harness_forms import Launch, Manner, filled, prepare
 from seriatim.runtime.harness_process import Finished, work_on
 from seriatim.runtime.providers import NoAnswerError
@@ -21,8 +21,8 @@ TASK: Final = "{task}"
 class HarnessTasks:
     """Hands the tasks of an agent to its harness, a process for each.
 
-    What the agent has seen is kept for the run, as for any agent; its process begins anew. It takes
-    one task at a time: only the parent gives tasks, and its skill executor queues them.
+    Each begins anew: the process has seen nothing, and the gate takes it so. It takes one task at a
+    time: only the parent gives tasks, and its skill executor queues them.
     """
 
     def __init__(self, run: Run, agent: Agent, harness: HarnessExecutor, tell: Listener) -> None:
@@ -40,17 +40,16 @@ class HarnessTasks:
         """
         self._tell(AgentAsked(self._agent.id, task))
         with self._run.spans.agent(Scope(self._run.id, self._agent.id), self._run.topology.name):
-            # Its calls belong to this task, unless it sends a trace of its own.
-            async with open_door(self._run, self._agent.id) as door:
-                finished = await self._finished(door, task)
+            async with open_access(self._run, self._agent.id) as access:
+                finished = await self._finished(access, task)
             if finished.fate:
                 raise self._no_answer(
-                    ": ".join(part for part in (finished.fate, finished.last_words) if part), door
+                    ": ".join(part for part in (finished.fate, finished.last_words) if part), access
                 )
         self._tell(AgentSaid(self._agent.id, finished.answer))
         return finished.answer
 
-    async def _finished(self, door: Door, task: str) -> Finished:
+    async def _finished(self, access: Access, task: str) -> Finished:
         text = "\n\n".join(part for part in (self._agent.prompt, task) if part)
         with tempfile.TemporaryDirectory(
             prefix="seriatim-", ignore_cleanup_errors=True
@@ -61,24 +60,24 @@ class HarnessTasks:
                     self._harness.command,
                     self._harness.arguments,
                     Manner.ONE_TASK,
-                    door,
+                    access,
                     Path(directory),
                 )
                 if any(TASK in word for word in launch.command):
                     command = filled(launch.command, {TASK: text})
                     launch, text = Launch(command, launch.environment), ""
-                return await work_on(launch, text, self._log(door))
+                return await work_on(launch, text, self._log(access))
             except OSError as error:
                 reason = (error.strerror or type(error).__name__).lower()
-                raise self._no_answer(f"cannot be started: {reason}", door) from error
+                raise self._no_answer(f"cannot be started: {reason}", access) from error
 
-    def _log(self, door: Door) -> ServerLog:
+    def _log(self, access: Access) -> ServerLog:
         folder = self._run.workspace.directory / ".seriatim" / "harnesses"
-        return ServerLog(folder / f"{self._agent.id}.log", self._secrets(door))
+        return ServerLog(folder / f"{self._agent.id}.log", self._secrets(access))
 
-    def _secrets(self, door: Door) -> frozenset[str]:
-        return self._run.servers.secrets | {door.token}
+    def _secrets(self, access: Access) -> frozenset[str]:
+        return self._run.servers.secrets | {access.token}
 
-    def _no_answer(self, why: str, door: Door) -> NoAnswerError:
-        shown = printable(Redactor(self._secrets(door)).text(why))
+    def _no_answer(self, why: str, access: Access) -> NoAnswerError:
+        shown = printable(Redactor(self._secrets(access)).text(why))
         return NoAnswerError(f"the harness of agent `{self._agent.id}` gave no answer: {shown}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, assert_never, final
 
 from seriatim.runtime.commented_json import read_object
+from seriatim.runtime.harness_access import Access
 from seriatim.runtime.harness_config import (
     NAME,
     TOKEN_VARIABLE,
@@ -26,7 +27,6 @@ from seriatim.runtime.harness_config import (
     opencode,
     toml_value,
 )
-from seriatim.runtime.harness_door import Door
 from seriatim.topology.models import Harness
 
 URL_VARIABLE: Final = "SERIATIM_URL"
@@ -60,7 +60,7 @@ def prepare(
     command: tuple[str, ...],
     arguments: tuple[str, ...],
     manner: Manner,
-    door: Door,
+    access: Access,
     directory: Path,
 ) -> Launch:
     """Write what a harness reads, and return how to start it.
@@ -73,7 +73,7 @@ def prepare(
     Raises:
         OSError: when a file cannot be written.
     """
-    server = HttpServer(door.url, GivenToken(door.token))
+    server = HttpServer(access.url, GivenToken(access.token))
     one_task = manner is Manner.ONE_TASK
     match harness:
         case Harness.CLAUDE_CODE:
@@ -92,7 +92,7 @@ def prepare(
             # See https://developers.openai.com/codex/config-reference; `exec` takes the task from
             # stdin where it is `-`.
             settings = {
-                "url": door.url,
+                "url": access.url,
                 "bearer_token_env_var": TOKEN_VARIABLE,
                 "default_tools_approval_mode": "approve",
             }
@@ -103,7 +103,7 @@ def prepare(
             ]
             before, after = (("exec",), ("-",)) if one_task else ((), ())
             return Launch(
-                (*command, *overrides, *before, *arguments, *after), {TOKEN_VARIABLE: door.token}
+                (*command, *overrides, *before, *arguments, *after), {TOKEN_VARIABLE: access.token}
             )
         case Harness.GEMINI:
             # See https://geminicli.com/docs/cli/enterprise; a file that
@@ -121,10 +121,10 @@ def prepare(
             file = _write(directory / "mcp.json", mcp_servers(server))
             environment = {
                 CONFIG_VARIABLE: str(file),
-                URL_VARIABLE: door.url,
-                TOKEN_VARIABLE: door.token,
+                URL_VARIABLE: access.url,
+                TOKEN_VARIABLE: access.token,
             }
-            places = {"{mcp_config}": str(file), "{url}": door.url}
+            places = {"{mcp_config}": str(file), "{url}": access.url}
             return Launch(filled((*command, *arguments), places), environment)
         case _:
             assert_never(harness)

@@ -1,4 +1,4 @@
-"""The door through which one harness reaches the tools of its agent, open while it runs."""
+"""The access that one harness has to the tools of its agent, for as long as it runs."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ ANY_PORT: Final = Address("127.0.0.1", 0)
 
 @final
 @dataclass(frozen=True, slots=True)
-class Door:
+class Access:
     """Where a harness finds the gateway, and the token that lets it in."""
 
     url: str
@@ -24,7 +24,7 @@ class Door:
 
 
 @asynccontextmanager
-async def open_door(run: Run, agent: AgentId) -> AsyncIterator[Door]:
+async def open_access(run: Run, agent: AgentId) -> AsyncIterator[Access]:
     """Serve an agent over HTTP on a free port of this machine, until leaving.
 
     On leaving, calls in flight have two seconds to finish; then the token opens nothing, and the
@@ -38,4 +38,4 @@ async def open_door(run: Run, agent: AgentId) -> AsyncIterator[Door]:
         front = Front(ANY_PORT, listener, Plain())
         async with serving(front, run) as register:
             _, token = await register.issue(run.id, agent, front.lifetime)
-            yield Door(front.url, token)
+            yield Access(front.url, token)
