@@ -6,7 +6,7 @@ settings do not expose to it.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast, final
 
 import anyio
@@ -68,7 +68,6 @@ class Passage:
     servers: RunningServers
     names: tuple[str, ...]
     exposed: frozenset[Exposed]
-    _said: set[str] = field(default_factory=set, compare=False)
 
     def passes(self, method: str) -> bool:
         """Return whether a method is answered at all."""
@@ -110,8 +109,7 @@ class Passage:
         entries = await self._listed(kind)
         owners = _owners(entries, key)
         for uri, servers in owners.items():
-            if len(servers) > 1 and uri not in self._said:
-                self._said.add(uri)
+            if len(servers) > 1:
                 _log.warning("`%s` is not shown: %s offer it", uri, _all(servers))
         return [each.entry for each in entries if len(owners[str(each.entry.get(key))]) == 1]
 
