@@ -79,6 +79,22 @@ async def test_the_agent_recovers_within_one_loop(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_tool_that_asks_fails_where_nobody_can_answer(tmp_path: Path) -> None:
+    ann = Playing([("ask", {})], [("get", {})], "done")
+    asking = "agents: {root: {id: ann, role: root, skills: [ask, get], requires: {get: [ask]}}}"
+    played = await play(workspace_file(tmp_path, asking), {"ann": ann})
+    assert ann.texts(1) == ["ask was not run: it asks for input, and there is nobody to give it."]
+    assert [part.outcome for part in ann.results(1)] == ["failed"]
+    assert ann.texts(2) == [
+        "get requires ask, which was called but did not succeed in this session. "
+        "Call ask again, then retry."
+    ]
+    assert [(row.outcome, row.error_kind) for row in played.records] == [
+        ("failed", "input_required"),
+        ("refused", None),
+    ]
+
+
 async def test_the_calls_of_one_response_are_one_turn(tmp_path: Path) -> None:
     ann = Playing([("list", {}), ("get", {})], [("get", {})], "done")
     await play(workspace_file(tmp_path, GUARDED), {"ann": ann})

@@ -17,6 +17,7 @@ from tests.support.relays import BACKS, ENVIRON, FRONTS, Relays, canonical, skil
 from tests.support.servers.corpus_cases import (
     DEEP,
     ERRORS,
+    ODD_NAMES,
     ODD_RESULTS,
     RESULTS,
     TOOLS,
@@ -106,12 +107,14 @@ def test_a_tool_is_listed_as_its_server_lists_it(
     shown = {tool["name"]: tool for tool in client.request("tools/list", {})["result"]["tools"]}
     listed = {tool["name"]: tool for tool in _all_tools(server)}
     assert list(listed) == [tool["name"] for tool in TOOLS]
+    odd = {name: f"odd{number}" for number, name in enumerate(ODD_NAMES)}
     for name, tool in listed.items():
         if name == "fixed":
             tool["inputSchema"]["properties"].pop("to")
             tool["inputSchema"]["required"].remove("to")
         described = {"description": tool.get("description") or "As the skill says."}
-        assert shown[skill(back, name)] == tool | described | {"name": skill(back, name)}
+        id_ = skill(back, odd.get(name, name))
+        assert shown[id_] == tool | described | {"name": id_}
 
 
 def _all_tools(client: RawClient) -> list[Json]:
@@ -284,3 +287,29 @@ def test_arguments_that_no_json_holds_are_a_clear_error(
     error = client.request("tools/call", sent)["error"]
     assert error["code"] == -32602
     assert error["message"].startswith("the arguments are no JSON: ")
+
+
+def test_a_skill_calls_the_very_tool_that_it_names_whatever_that_is_called(
+    client: RawClient, back: str
+) -> None:
+    for number, name in enumerate(ODD_NAMES):
+        [block] = call(client, skill(back, f"odd{number}"))["result"]["content"]
+        assert json.loads(block["text"]) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Legacy-stdio-echo",
+        "legacy-stdio-echo ",
+        "\uff4cegacy-stdio-echo",
+        "legacy\u2010stdio-echo",
+        "legacy-stdio-e\u0301cho",
+        "legacy-stdio-echo\u200b",
+        "legacy-stdio/echo",
+        "echo",
+    ],
+)
+def test_a_name_that_is_like_a_skills_is_none(client: RawClient, name: str) -> None:
+    [block] = call(client, name)["result"]["content"]
+    assert " is not one of your tools. Your tools are " in block["text"]

@@ -35,6 +35,7 @@ TOOLS = {
     "forge": "forge",
     "flaky": "flaky",
     "unicode": "unicode",
+    "ask": "ask",
 }
 
 Reply = str | Sequence[tuple[str, Any]]

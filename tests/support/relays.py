@@ -22,6 +22,7 @@ from tests.support.raw_clients import (
     raw_stdio,
     unasked,
 )
+from tests.support.servers.corpus_cases import ODD_NAMES
 
 SERVER = Path(__file__).parent / "servers" / "corpus.py"
 ERAS: tuple[Era, ...] = ("legacy", "modern")
@@ -162,7 +163,11 @@ def _write_workspace(directory: Path, endpoints: Mapping[Era, str]) -> None:
         | ({"arguments": {"to": "ops"}} if id_ == "fixed" else {})
         | ({"constraints": {"timeout_seconds": 0.3}} if id_ == "brief" else {})
         for back in BACKS
-        for id_, tool in [*((tool, tool) for tool in TOOLS), ("brief", "wait")]
+        for id_, tool in [
+            *((tool, tool) for tool in TOOLS),
+            ("brief", "wait"),
+            *((f"odd{number}", name) for number, name in enumerate(ODD_NAMES)),
+        ]
     ]
     ids = [each["id"] for each in skills]
     requires = {skill(back, "typed"): [skill(back, "wait")] for back in BACKS}

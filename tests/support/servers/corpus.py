@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus_shelf
-from corpus_cases import ERRORS, TOOLS, large_text, result_text
+from corpus_cases import ERRORS, ODD_NAMES, TOOLS, large_text, result_text
 
 Json = dict[str, Any]
 Send = Callable[[str], None]
@@ -160,6 +160,8 @@ class Server:
                 return self._wait(call)
             case "ask":
                 return self._ask(call.arguments["for"], call)
+            case odd if odd in ODD_NAMES:
+                return _text(json.dumps(odd))
         raise FaultError({"code": -32602, "message": f"Unknown tool: {name}"})
 
     def _wait(self, call: Call) -> str | None:

@@ -138,6 +138,27 @@ ERRORS: Final[dict[str, Any]] = {
 
 _OUTPUT: Final = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
+ODD_NAMES: Final = [
+    "a.b/c:d",
+    "a b ",
+    " a b",
+    "A B",
+    "a__b",
+    "caf\u00e9",
+    "cafe\u0301",
+    "CAF\u00c9",
+    "\uff41",
+    "\u200b",
+    "\u202eabc",
+    "\U0001d54f\n\t\x00",
+    "=?base64?YQ==?=",
+    "\"quoted\" 'twice'",
+    "n" * 300,
+    "5",
+    "null",
+]
+"""Names of tools that somebody could take for one another, or for something else."""
+
 TOOLS: Final[list[dict[str, Any]]] = [
     {
         "name": "give",
@@ -171,6 +192,10 @@ TOOLS: Final[list[dict[str, Any]]] = [
     {"name": "steps", "inputSchema": {"type": "object"}},
     {"name": "wait", "inputSchema": {"type": "object"}},
     {"name": "ask", "inputSchema": {"type": "object"}},
+    *(
+        {"name": name, "description": f"tool {number}", "inputSchema": {"type": "object"}}
+        for number, name in enumerate(ODD_NAMES)
+    ),
 ]
 
 
