@@ -4,6 +4,7 @@ Each behaviour over a real socket, and with the one registration that stdio has.
 """
 
 import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -15,6 +16,7 @@ from mcp import Client, MCPError
 
 from interceptors import AuditRecord, MemoryAuditSink
 from seriatim.runtime.registrations import Registration
+from tests import support
 from tests.support.gateways import (
     ADA,
     BOB,
@@ -80,6 +82,32 @@ async def test_an_agent_sees_its_own_tools_under_skill_ids(connect: Connect) -> 
         assert [tool.name for tool in tools] == ["list-conventions", "get-convention"]
         assert tools[1].description == "Gets one build convention."
         assert tools[1].input_schema["properties"] == {"name": {"type": "string"}}
+
+
+async def test_many_tools_are_listed_on_one_page(tmp_path: Path, era: Era) -> None:
+    names = [f"tool-{number}" for number in range(600)]
+    server = Path(support.__file__).parent / "servers" / "any_tools.py"
+    command = {"id": "any", "command": [sys.executable, str(server)]}
+    workspace = {
+        "metadata": {"name": "pair"},
+        "mcp_servers": [{**command, "env": {"TOOLS": ",".join(names)}}],
+        "skills": [{"id": name, "server": "any", "tool": name} for name in names],
+        "agents": {"root": {"id": "ada", "role": "root", "skills": names}},
+    }
+    file = tmp_path / "many.yaml"
+    file.write_text(json.dumps(workspace), encoding="utf-8")
+    audit = MemoryAuditSink()
+    async with (
+        running(file, audit) as run,
+        serving(run, audit) as gateway,
+        gateway.over_streams("ada", era) as ada,
+    ):
+        page = await ada.list_tools()
+        assert [tool.name for tool in page.tools] == names
+        assert page.next_cursor is None
+        with pytest.raises(MCPError) as caught:
+            await ada.list_tools(cursor="2")
+    assert caught.value.code == mcp_types.INVALID_PARAMS
 
 
 async def test_a_guarded_call_is_refused_until_its_prerequisite_has_succeeded(

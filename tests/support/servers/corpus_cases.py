@@ -104,6 +104,9 @@ ODD_RESULTS: Final[dict[str, str]] = {
 }
 """Results whose spelling matters."""
 
+HALF: Final = r'{"content":[{"type":"text","text":"x\ud800y"}]}'
+"""Half a character, which JSON can write, and no text holds."""
+
 UNFIT_RESULTS: Final[dict[str, str]] = {
     "infinite": '{"content":[],"structuredContent":{"n":1e400}}',
     "not-a-number": '{"content":[],"structuredContent":{"n":NaN}}',
@@ -209,6 +212,10 @@ def result_text(case: str) -> str:
     """Return the bytes of a result, as text."""
     if case in ODD_RESULTS:
         return ODD_RESULTS[case]
+    if case == "half":
+        return HALF
+    if case == "other-kind":
+        return '{"resultType":"task","content":[]}'
     if case in UNFIT_RESULTS:
         return UNFIT_RESULTS[case]
     return json.dumps(RESULTS[case], ensure_ascii=False)
