@@ -278,15 +278,38 @@ def test_arguments_reach_the_server_as_they_were_sent(
     assert echoed(client, skill(back, "echo")) == echoed(server, "echo") == json.dumps(arguments)
 
 
-@pytest.mark.parametrize("front", ["legacy-stdio", "modern-stdio"])
 @pytest.mark.parametrize("unfit", [float("inf"), float("nan")])
-def test_arguments_that_no_json_holds_are_a_clear_error(
-    client: RawClient, back: str, unfit: float
-) -> None:
-    sent = {"name": skill(back, "echo"), "arguments": {"a": unfit}}
+def test_arguments_that_no_json_holds_are_a_clear_error(client: RawClient, unfit: float) -> None:
+    sent = {"name": "legacy-stdio-echo", "arguments": {"a": unfit}}
     error = client.request("tools/call", sent)["error"]
     assert error["code"] == -32602
     assert error["message"].startswith("the arguments are no JSON: ")
+
+
+def test_half_a_character_in_a_result_costs_no_other(client: RawClient, back: str) -> None:
+    answer = call(client, skill(back, "give"), case="half")
+    if back.endswith("http"):
+        assert answer["error"]["message"] == "the answer is no valid JSON-RPC message"
+    else:
+        assert answer["result"]["content"] == [{"type": "text", "text": "x?y"}]
+    assert "result" in call(client, skill(back, "give"), case="text")
+
+
+@pytest.mark.parametrize("front", ["legacy-stdio", "modern-stdio", "modern-http"])
+def test_half_a_character_in_arguments_costs_no_answer(client: RawClient) -> None:
+    error = call(client, "legacy-stdio-echo", a="x\ud800y")["error"]
+    assert error["code"] in (-32700, -32602)
+
+
+@pytest.mark.parametrize("back", ["modern-stdio", "modern-http"])
+def test_a_result_of_a_kind_that_nobody_asked_for_is_no_result(
+    client: RawClient, back: str
+) -> None:
+    error = call(client, skill(back, "give"), case="other-kind")["error"]
+    assert (error["code"], error["message"]) == (
+        -32603,
+        "the server's result is of a kind that nobody asked for (`task`)",
+    )
 
 
 def test_a_skill_calls_the_very_tool_that_it_names_whatever_that_is_called(

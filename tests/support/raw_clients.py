@@ -131,7 +131,10 @@ class RawHttp:
         self._answerer = answerer
         self._ids = itertools.count(1)
         self.notified: list[Json] = []
-        accept = {"Accept": "application/json, text/event-stream"}
+        accept = {
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
         self._url = url
         self._http = httpx2.Client(headers={**headers, **accept}, timeout=PLENTY)
         if era == "legacy":
@@ -182,7 +185,8 @@ class RawHttp:
             "params": _with_meta(self._era, params, meta, self._capabilities),
         }
         headers = self._routing(method, params)
-        with self._http.stream("POST", self._url, json=body, headers=headers) as response:
+        sent = json.dumps(body)
+        with self._http.stream("POST", self._url, content=sent, headers=headers) as response:
             if session := response.headers.get("Mcp-Session-Id"):
                 self._http.headers["Mcp-Session-Id"] = session
             yield id_, self._messages(response)
@@ -208,7 +212,7 @@ class RawHttp:
                     yield json.loads(data)
 
     def _post(self, message: Json) -> None:
-        self._http.post(self._url, json={"jsonrpc": "2.0"} | message)
+        self._http.post(self._url, content=json.dumps({"jsonrpc": "2.0"} | message))
 
 
 @contextmanager
