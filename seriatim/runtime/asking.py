@@ -44,6 +44,8 @@ ALL: Final[JsonObject] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}
 """The capabilities of a gateway, whose clients may have any; in the handshake era it says so once,
 before it has clients."""
 
+TELLING: Final = 2
+"""As many clients as it takes not to know which of them is meant."""
 SPOKEN_FOR: Final = "seriatim/capabilities"
 """The `_meta` key under which a call carries its caller's capabilities as far as the dispatcher."""
 
@@ -71,7 +73,7 @@ class AskingDispatcher(JSONRPCDispatcher[TransportContext]):
         super().__init__(incoming, outgoing)
         self._interactive: Final = interactive
         self._under_way: Final[list[_UnderWay]] = []
-        # Whoever gave up a call: its server may not have noticed, and ask on.
+        # Who gave up a call, two at most: its server may not have noticed, and ask on.
         self._gave_up: Final[set[str]] = set()
 
     @contextmanager
@@ -82,7 +84,8 @@ class AskingDispatcher(JSONRPCDispatcher[TransportContext]):
         try:
             yield
         except anyio.get_cancelled_exc_class():
-            self._gave_up.add(dialogue.owner)
+            if len(self._gave_up) < TELLING:
+                self._gave_up.add(dialogue.owner)
             raise
         finally:
             self._under_way.remove(call)
@@ -131,6 +134,9 @@ class AskingDispatcher(JSONRPCDispatcher[TransportContext]):
                 pass
             case []:
                 raise MCPError(INVALID_REQUEST, f"{method}: no call is under way")
+            case [_]:
+                message = f"{method}: it may be for a call that another client has given up"
+                raise MCPError(INVALID_REQUEST, message)
             case _:
                 message = f"{method}: several calls are under way, and it may be for any of them"
                 raise MCPError(INVALID_REQUEST, message)
