@@ -46,6 +46,9 @@ before it has clients."""
 
 TELLING: Final = 2
 """As many clients as it takes not to know which of them is meant."""
+MOST_QUESTIONS: Final = 32
+"""Questions of one call that may be open at once; a person answers them one by one."""
+
 SPOKEN_FOR: Final = "seriatim/capabilities"
 """The `_meta` key under which a call carries its caller's capabilities as far as the dispatcher."""
 
@@ -142,6 +145,9 @@ class AskingDispatcher(JSONRPCDispatcher[TransportContext]):
                 raise MCPError(INVALID_REQUEST, message)
         if QUESTIONS[method] not in call.dialogue.capabilities:
             raise MCPError(METHOD_NOT_FOUND, f"{method}: the client cannot answer it")
+        if len(call.questions) >= MOST_QUESTIONS:
+            message = f"{method}: {MOST_QUESTIONS} questions are open, as many as there may be"
+            raise MCPError(INVALID_REQUEST, message)
         with anyio.CancelScope() as scope:
             call.questions.add(scope)
             try:

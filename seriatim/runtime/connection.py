@@ -179,9 +179,10 @@ class Connection:
         Raises:
             ServerUnavailableError: when there is none, and will not be soon.
         """
-        with anyio.move_on_after(PATIENCE):
-            while self._is_awaited():
-                await self._turned.wait()
+        if self._is_awaited():
+            with anyio.move_on_after(PATIENCE):
+                while self._is_awaited():
+                    await self._turned.wait()
         match self.state:
             case Connected() as connected:
                 return connected

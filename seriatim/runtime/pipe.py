@@ -11,7 +11,6 @@ import termios
 from contextlib import suppress
 
 import anyio
-import anyio.lowlevel
 
 
 class InputPipe:
@@ -53,7 +52,6 @@ class InputPipe:
             else:
                 self._written += written
                 rest = rest[written:]
-        await anyio.lowlevel.checkpoint()
 
     def was_read(self) -> bool:
         """Return whether any of what was written was read, as far as the system can tell."""

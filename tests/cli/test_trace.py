@@ -191,7 +191,7 @@ ANY_RECORD = st.builds(
     st.sampled_from([COMPLETED, REFUSED, FAILED]),
     agent=st.sampled_from("abc"),
     skill=st.sampled_from("abcxyz"),
-    event_type=st.sampled_from(["skill.executed", "agent.delegated"]),
+    event_type=st.sampled_from(["skill.executed", "agent.delegated", "tool.changed"]),
     via=st.sampled_from(["model", "gateway"]),
     time=st.integers(0, 5).map(at),
 )

@@ -32,6 +32,7 @@ seriatim:
      session_idle: 10m, request_size: 1024}
   redact: [iban, "tax.?id"]
   audit: logs/audit.sqlite3
+  pin: true
 """
     assert workspace_of(AGENTS + text).settings == Settings(
         interceptors=(
@@ -42,6 +43,7 @@ seriatim:
         max_calls=12,
         redact=("iban", "tax.?id"),
         audit="logs/audit.sqlite3",
+        pin=True,
         gateway=GatewayLimits(20, 3, 4, 600, 1024),
     )
 
@@ -65,6 +67,8 @@ seriatim:
         ("{redact: ['(']}", "2:21 settings.bad-value"),
         ("{redact: [[x]]}", "2:21 schema.type-mismatch"),
         ("{audit: [x]}", "2:19 schema.type-mismatch"),
+        ("{pin: maybe}", "2:17 schema.enum-mismatch"),
+        ("{pin: [true]}", "2:17 schema.type-mismatch"),
         ("{expose: tools}", "2:20 schema.type-mismatch"),
         ("{expose: [tools, [x]]}", "2:28 schema.type-mismatch"),
         ("{expose: [tools, prompt]}", "2:28 settings.bad-value"),
@@ -93,20 +97,29 @@ def test_the_environment_goes_before_the_file() -> None:
         "SERIATIM_FAIL": "open",
         "SERIATIM_MAX_CALLS": "3",
         "SERIATIM_AUDIT": "sqlite:///x",
+        "SERIATIM_PIN": "true",
         "OTHER": "y",
     }
     changed = with_environment(DEFAULT_SETTINGS, environment)
     assert (changed.fail, changed.max_calls, changed.audit) == ("open", 3, "sqlite:///x")
+    assert changed.pin
+    assert not with_environment(changed, {"SERIATIM_PIN": "false"}).pin
 
 
 def test_an_empty_variable_changes_nothing() -> None:
-    environment = {"SERIATIM_FAIL": "", "SERIATIM_MAX_CALLS": "", "SERIATIM_AUDIT": ""}
+    names = ("FAIL", "MAX_CALLS", "AUDIT", "PIN")
+    environment = {f"SERIATIM_{name}": "" for name in names}
     assert with_environment(DEFAULT_SETTINGS, environment) == DEFAULT_SETTINGS
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("SERIATIM_FAIL", "maybe"), ("SERIATIM_MAX_CALLS", "0"), ("SERIATIM_MAX_CALLS", "1e3")],
+    [
+        ("SERIATIM_FAIL", "maybe"),
+        ("SERIATIM_MAX_CALLS", "0"),
+        ("SERIATIM_MAX_CALLS", "1e3"),
+        ("SERIATIM_PIN", "perhaps"),
+    ],
 )
 def test_a_variable_that_holds_no_value_of_its_setting_is_named(variable: str, value: str) -> None:
     with pytest.raises(EnvironmentSettingError, match=f"`{variable}` may not be `{value}`"):
