@@ -62,7 +62,7 @@ def admin_url(here: Path) -> Iterator[str]:
     token, start = ADMITS.splitlines()
     run_shell(token, here, shell_environment())
     with started(start, here) as line:
-        assert sorted(line) == ["admin", "run"]
+        assert sorted(line) == ["admin", "run", "url"]
         yield line["admin"]
 
 
