@@ -10,7 +10,7 @@ from typing import Annotated, Final, assert_never
 import anyio
 import typer
 
-from interceptors import AgentId
+from interceptors import AgentId, JsonValue, Via
 from seriatim.cli.fronts import HttpOptions, Stdio, address_of, encryption_of, open_http, stdio_for
 from seriatim.cli.lines import escaped
 from seriatim.cli.opening import (
@@ -26,6 +26,7 @@ from seriatim.cli.snippets import absolute, print_http, print_stdio
 from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import WRONG_USAGE, say, stop
 from seriatim.runtime.admin import described
+from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.front import Front, serving
 from seriatim.runtime.gateway import gateway_for
@@ -184,13 +185,16 @@ async def _serve(
 
 
 async def _serve_http(run: Run, agents: tuple[AgentId, ...], front: Front, wire: Wire) -> None:
+    # Whoever comes later needs the interceptors that cannot be had today, too.
+    assemble(run, run.topology.root, Via.GATEWAY)
     async with serving(front, run) as register:
-        lines = []
+        lines: list[dict[str, JsonValue]] = []
         for agent in agents:
             entry, token = await register.issue(run.id, agent, front.lifetime)
             lines.append(described(entry, front.url) | {"token": token})
-        if front.admin:
-            lines.append({"admin": front.admin_url, "run": run.id})
+        if front.admin or run.workspace.settings.auth:
+            admin = {"admin": front.admin_url} if front.admin else {}
+            lines.append({"url": front.url, "run": run.id, **admin})
         named = ", ".join(agents) or "no agent yet"
         say(f"run {run.id}: {named} served at {front.url}")
         # With a broken pipe nobody has the tokens, and nobody can ask for them again.

@@ -5,18 +5,19 @@ id or a stream, is ever within reach of another.
 """
 
 import json
-from typing import Any, Final
+from typing import Final, assert_never
 
 import anyio
-import mcp_types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic_core import from_json
+from mcp_types import INVALID_REQUEST, JSONRPCError, JSONRPCRequest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from seriatim.runtime.exchange import Exchange
 from seriatim.runtime.gateway import gateway_for
+from seriatim.runtime.incoming import BrokenAnswer, Message, Nothing, Reply, meaning_of
 from seriatim.runtime.registrations import Registration
 from seriatim.runtime.request_body import (
     BodyTooLargeError,
@@ -98,21 +99,47 @@ class Door:
             message = f"the request did not arrive within {BODY_SECONDS:g} seconds"
             await _turned_away(408, message)(scope, exchange.receive, exchange.send)
             return
-        receive = replayed(body, exchange.receive)
-        session = Headers(scope=scope).get("mcp-session-id", "")
-        request = _request_id(body) if session and scope["method"] == "POST" else ""
-        if not request:
+        session = Headers(scope=scope).get("mcp-session-id", "")[:64]
+        if scope["method"] != "POST" or _is_modern(scope):
+            receive = replayed(body, exchange.receive)
             await self._sessions.handle_request(scope, receive, exchange.send)
             return
-        key = (session[:64], request)
+        # Read here already: the SDK says at length what a body is not, in the words of a library.
+        match meaning_of(body):
+            case Message(JSONRPCRequest(id=id_)) if session:
+                await self._answer_request(exchange, body, (session, str(id_)))
+            case Message():
+                receive = replayed(body, exchange.receive)
+                await self._sessions.handle_request(scope, receive, exchange.send)
+            case BrokenAnswer(error):
+                receive = replayed(_written(error), exchange.receive)
+                await self._sessions.handle_request(scope, receive, exchange.send)
+            case Reply(error):
+                answer = Response(_written(error), 400, media_type="application/json")
+                await answer(scope, exchange.receive, exchange.send)
+            case Nothing():
+                message = "this is no JSON-RPC message"
+                await _turned_away(400, message)(scope, exchange.receive, exchange.send)
+            case meaning:
+                assert_never(meaning)
+
+    async def _answer_request(self, exchange: Exchange, body: bytes, key: tuple[str, str]) -> None:
+        """Answer a request of the handshake era, unless another of its session has its id.
+
+        The SDK would give the answer of one to the other, and leave the one waiting for ever.
+
+        Args:
+            key: the session, and the id as the SDK tells ids apart.
+        """
         if key in self._unanswered:
-            # The SDK would give the answer of one to the other, and leave the one waiting for ever.
-            message = f"request id {request} is in use in this session; give each request its own"
-            await _turned_away(400, message)(scope, exchange.receive, exchange.send)
+            shown = json.dumps(key[1][:64])
+            message = f"request id {shown} is in use in this session; give each request its own"
+            await _turned_away(400, message)(exchange.scope, exchange.receive, exchange.send)
             return
         self._unanswered[key] = None
         try:
-            await self._sessions.handle_request(scope, receive, exchange.send)
+            receive = replayed(body, exchange.receive)
+            await self._sessions.handle_request(exchange.scope, receive, exchange.send)
         finally:
             # What was not answered may yet be: its id stays in use.
             if exchange.complete or not exchange.begun:
@@ -121,21 +148,18 @@ class Door:
                 del self._unanswered[next(iter(self._unanswered))]
 
 
-def _request_id(body: bytes) -> str:
-    """Return the id of a JSON-RPC request as the SDK tells ids apart, or `""` for anything else."""
-    try:
-        message: Any = from_json(body)
-    except ValueError:
-        return ""
-    match message:
-        case {"method": _, "id": int() | str() as request} if not isinstance(request, bool):
-            return json.dumps(str(request))
-        case _:
-            return ""
+def _is_modern(scope: Scope) -> bool:
+    """Return whether the SDK takes a request for one of a protocol without handshake."""
+    version = Headers(scope=scope).get("mcp-protocol-version")
+    return version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _written(error: JSONRPCError) -> bytes:
+    return error.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 def _turned_away(status: int, message: str) -> Response:
     """Return an answer that says, in MCP's own form, why there is no other."""
-    error = {"code": mcp_types.INVALID_REQUEST, "message": message}
+    error = {"code": INVALID_REQUEST, "message": message}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
     return Response(json.dumps(body), status, media_type="application/json")

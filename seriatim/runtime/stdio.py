@@ -18,7 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from seriatim.runtime.gateway import Gateway
-from seriatim.runtime.json_lines import BrokenAnswer, Message, Nothing, Reply, meaning_of
+from seriatim.runtime.incoming import BrokenAnswer, Message, Nothing, Reply, meaning_of
 
 STDIN: Final = 0
 STDOUT: Final = 1

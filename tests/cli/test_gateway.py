@@ -24,6 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 from interceptors import AuditRecord
 from seriatim.stores.audit_log import open_audit_log
 from tests.support.gateways import ADA, REFUSAL, Era, eventually, write_workspace
+from tests.support.issuer import AUDIENCE, ISSUER, Issuer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
@@ -382,6 +383,38 @@ async def test_a_server_that_is_lost_and_back_is_told_of_once_each(tmp_path: Pat
         "server counting is available again",
         "run r8: the gateway has stopped",
     ]
+
+
+async def test_with_an_authorization_server_no_agent_is_named_before_it_comes(
+    tmp_path: Path, era: Era
+) -> None:
+    issuer = Issuer()
+    (tmp_path / "keys.json").write_text(issuer.jwks())
+    auth = {"issuer": ISSUER, "audience": AUDIENCE, "keys": "keys.json"}
+    path = write_workspace(tmp_path, settings={"auth": auth})
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--http", "127.0.0.1:0", "--run", "r9", stderr=stderr) as process,
+    ):
+        line = await anyio.to_thread.run_sync(hear, process)
+        assert sorted(line) == ["run", "url"]
+        async with over_http(line | {"token": issuer.token("bob")}, era) as bob:
+            assert text(await bob.call_tool("get-convention", {})) == REFUSAL
+        process.send_signal(signal.SIGTERM)
+        await anyio.to_thread.run_sync(lambda: process.communicate(timeout=BOUND))
+    assert [(row.agent, row.run) for row in rows(tmp_path)] == [("bob", "r9")]
+
+
+def test_a_gateway_that_is_told_to_stop_at_once_starts_nothing(tmp_path: Path) -> None:
+    path = write_workspace(tmp_path)
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        started(path, "--agent", "ada", stderr=stderr) as process,
+    ):
+        process.terminate()
+        out, _ = process.communicate(timeout=BOUND)
+    assert (out, (tmp_path / "stderr").read_text()) == (b"", "")
+    assert not (tmp_path / "pids").exists()
 
 
 async def test_a_gateway_joins_a_run_that_has_rows(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lines of JSON-RPC: whatever a client sends, whoever waits gets an answer."""
+"""JSON-RPC as it comes: whatever a client sends, whoever waits gets an answer."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCRequest
 
-from seriatim.runtime.json_lines import BrokenAnswer, Message, Nothing, Reply, meaning_of
+from seriatim.runtime.incoming import BrokenAnswer, Message, Nothing, Reply, meaning_of
 
 
 def request(arguments: str, id_: str = "1") -> bytes:

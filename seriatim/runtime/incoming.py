@@ -1,8 +1,8 @@
-"""Lines of JSON-RPC: each is a message, or is answered, so that nobody waits for ever."""
+"""JSON-RPC as it comes: each text is a message, or is answered, so that nobody waits for ever."""
 
 import json
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from mcp_types import (
     INVALID_REQUEST,
@@ -20,7 +20,7 @@ from pydantic import ValidationError
 @final
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The line is a message."""
+    """The text is a message."""
 
     message: JSONRPCMessage
 
@@ -28,7 +28,7 @@ class Message:
 @final
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The line is none, but was meant as a request: this is the answer to it."""
+    """The text is none, but was meant as a request: this is the answer to it."""
 
     message: JSONRPCError
 
@@ -36,7 +36,7 @@ class Reply:
 @final
 @dataclass(frozen=True, slots=True)
 class BrokenAnswer:
-    """The line is none, but was meant as the answer to a request of ours, which has failed then."""
+    """The text is none, but was meant as the answer to a request of ours, which has failed then."""
 
     message: JSONRPCError
 
@@ -44,32 +44,32 @@ class BrokenAnswer:
 @final
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The line is none, and nobody waits for anything."""
+    """The text is none, and nobody waits for anything."""
 
 
 Meaning: TypeAlias = Message | Reply | BrokenAnswer | Nothing
-"""What a line means to those who wait."""
+"""What a text means to those who wait."""
 
-_NO_MESSAGE = "this is no JSON-RPC message"
+_NO_MESSAGE: Final = "this is no JSON-RPC message"
 
 
-def meaning_of(line: bytes) -> Meaning:
-    """Return what a line of UTF-8 means."""
+def meaning_of(text: bytes) -> Meaning:
+    """Return what a text means, which ought to be UTF-8."""
     try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValidationError as fault:
-        return _repaired(line, fault)
+        return _repaired(text, fault)
     # A request whose id is none reads as a notification to the SDK, which answers nothing.
-    if isinstance(message, JSONRPCNotification) and b'"id"' in line and "id" in json.loads(line):
+    if isinstance(message, JSONRPCNotification) and b'"id"' in text and "id" in json.loads(text):
         return Reply(_error(None, INVALID_REQUEST, "the id of a request is a text or an integer"))
     return Message(message)
 
 
-def _repaired(line: bytes, fault: ValidationError) -> Meaning:
+def _repaired(text: bytes, fault: ValidationError) -> Meaning:
     first = fault.errors(include_url=False, include_input=False)[0]
     unreadable = first["type"] == "json_invalid"
     code, why = (PARSE_ERROR, first["msg"]) if unreadable else (INVALID_REQUEST, _NO_MESSAGE)
-    match _leniently(line):
+    match _leniently(text):
         case {"method": _, "id": id_}:
             return Reply(_error(_writable(id_), code, why))
         case {"method": _}:
@@ -80,10 +80,10 @@ def _repaired(line: bytes, fault: ValidationError) -> Meaning:
             return Reply(_error(None, code, why))
 
 
-def _leniently(line: bytes) -> object:
-    """Return what a line holds, as far as it can be made out: it need not be what was meant."""
+def _leniently(text: bytes) -> object:
+    """Return what a text holds, as far as it can be made out: it need not be what was meant."""
     try:
-        value: Any = json.loads(line, parse_int=_any_size)
+        value: Any = json.loads(text, parse_int=_any_size)
     except (ValueError, RecursionError):
         return None
     return value
