@@ -20,10 +20,19 @@ class RunSpans:
 
     Args:
         tracer_provider: the global one unless given.
+        above: what registrations stand under; each begins a trace of its own unless given.
     """
 
-    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+    def __init__(
+        self, tracer_provider: TracerProvider | None = None, above: Context | None = None
+    ) -> None:
+        self._provider: Final = tracer_provider
         self._tracer: Final = trace.get_tracer(conventions.SCOPE, tracer_provider=tracer_provider)
+        self._above: Final = above or Context()
+
+    def under_current(self) -> "RunSpans":
+        """Return spans whose registrations stand under the span that is current here."""
+        return RunSpans(self._provider, context.get_current())
 
     @contextmanager
     def agent(self, scope: Scope, topology: str) -> Iterator[Span]:
@@ -68,12 +77,12 @@ class RunSpans:
             context.detach(token)
 
     def registration(self, scope: Scope) -> Context:
-        """Return the context of a short root span, ended already, that parents the scope's calls.
+        """Return the context of a short span, ended already, that parents the scope's calls.
 
         Ended at once, because a registration may live for days and a span is seen when it ends.
         """
         span = self._tracer.start_span(
-            conventions.REGISTRATION, context=Context(), attributes=_of(scope)
+            conventions.REGISTRATION, context=self._above, attributes=_of(scope)
         )
         span.end()
         return trace.set_span_in_context(NonRecordingSpan(span.get_span_context()), Context())

@@ -14,7 +14,9 @@ from typing import Final, final
 from interceptors import AuditRecord
 
 MODEL: Final = "model"
-"""The executor whose agents are handed tasks by others; see the field `via` of a row."""
+"""The executor whose agents hand tasks to others; see the field `via` of a row."""
+GATEWAY: Final = "gateway"
+"""The way in of harnesses, whoever started them."""
 
 FINAL: Final = frozenset({"permission", "grant", "limit", "gate"})
 """Rules whose refusals name no way: whatever completes later has not recovered from them."""
@@ -110,7 +112,10 @@ def run_tree(records: Sequence[AuditRecord]) -> RunTree:
     for record in ended:
         done_for_it: list[Call] = []
         if _is_delegation(record):
-            done_for_it = waiting.pop((record.skill, MODEL), [])
+            # A child whose model calls nothing has a harness perhaps, which comes by the gateway.
+            done_for_it = waiting.pop((record.skill, MODEL), []) or waiting.pop(
+                (record.skill, GATEWAY), []
+            )
         recovery = (recoveries[record.event_id],) if record.event_id in recoveries else ()
         call = Call(record, recovery, _turns(done_for_it, numbers))
         waiting.setdefault((record.agent, record.via), []).append(call)

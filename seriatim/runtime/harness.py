@@ -1,6 +1,7 @@
 """A harness as executor: each task of its agent is one process, with the tools within its reach."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,9 @@ class HarnessTasks:
         """
         self._tell(AgentAsked(self._agent.id, task))
         with self._run.spans.agent(Scope(self._run.id, self._agent.id), self._run.topology.name):
-            async with open_access(self._run, self._agent.id) as access:
+            # Its calls belong to this task, unless it sends a trace of its own.
+            run = replace(self._run, spans=self._run.spans.under_current())
+            async with open_access(run, self._agent.id) as access:
                 finished = await self._finished(access, task)
             if finished.fate:
                 raise self._no_answer(

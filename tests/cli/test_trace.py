@@ -136,6 +136,22 @@ def test_what_a_gateways_client_calls_stands_beside_the_tasks_of_the_same_agent(
     assert heads[1:] == ["├── reader  via gateway", "├── planner", "└── reader"]
 
 
+def test_what_a_harness_calls_for_a_task_stands_under_the_delegation(tmp_path: Path) -> None:
+    result = call(
+        add(
+            tmp_path,
+            fresh(agent="reader", time=at(1), via="gateway"),
+            fresh(agent="reader", time=at(2), via="gateway"),
+            delegated("reader", time=at(0.5)),
+        ),
+        "--format",
+        "json",
+    )
+    [planner] = json.loads(result.stdout)["agents"]
+    [[delegation]] = [turn["calls"] for turn in planner["turns"]]
+    assert [turn["time"] for turn in delegation["turns"]] == [at(1), at(2)]
+
+
 def recoveries(*records: AuditRecord) -> list[tuple[str, int]]:
     """Return what each recovery learned from, and its calls, in the order of the turns."""
 

@@ -116,7 +116,7 @@ async def test_a_child_is_handed_its_task_and_its_answer_is_the_result(tmp_path:
     ]
 
 
-async def test_what_an_agent_has_seen_is_kept_for_its_next_task(tmp_path: Path) -> None:
+async def test_the_next_task_begins_anew_as_its_process_does(tmp_path: Path) -> None:
     command = json.dumps([sys.executable, str(FAKE), "any", "--task"])
     agents = f"""
     agents:
@@ -131,7 +131,7 @@ async def test_what_an_agent_has_seen_is_kept_for_its_next_task(tmp_path: Path) 
     ann = Playing([("bob", {"task": "1"})], [("bob", {"task": "2"})], "Done.")
     done = await played(workspace_file(tmp_path, agents), ann=ann)
     outcomes = [row.outcome for row in done.records if row.skill == SkillId("get")]
-    assert outcomes == ["refused", "completed", "completed", "completed"]
+    assert outcomes == ["refused", "completed", "refused", "completed"]
 
 
 async def test_the_task_stands_in_the_command_where_that_has_a_place_for_it(

@@ -92,6 +92,16 @@ async def test_a_registration_has_a_root_of_its_own_that_is_seen_at_once(
     assert tracing.spans[-1].parent.span_id == span.context.span_id
 
 
+async def test_a_registration_for_a_task_stands_under_the_task(
+    spans: RunSpans, tracing: Any
+) -> None:
+    with spans.agent(CHILD, "team"):
+        within = spans.under_current()
+    within.registration(CHILD)
+    task, registered = tracing.spans
+    assert registered.parent.span_id == task.context.span_id
+
+
 async def test_the_callers_context_comes_from_the_meta_of_its_request() -> None:
     meta = {
         "traceparent": f"00-{TRACE}-{SPAN}-01",
