@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final, TypeVar, final
 
 import anyio
@@ -18,6 +19,9 @@ from seriatim.stores.errors import AuditStoreError
 from seriatim.stores.places import SqlitePlace, open_audit
 from seriatim.topology import Topology, Workspace
 from telemetry import Telemetry, observe_audit_queue
+
+LOOP: Final = {"use_uvloop": find_spec("uvloop") is not None}
+"""The event loop: uvloop where it is installed, which the extra `fast` does."""
 
 _Result = TypeVar("_Result")
 
@@ -55,7 +59,7 @@ class StartError(Exception):
 def carry_out(work: Callable[[], Awaitable[_Result]]) -> Ended[_Result]:
     """Run `work` until its end or a signal; leaves when it raises `StartError`."""
     try:
-        return anyio.run(until_signalled, work)
+        return anyio.run(until_signalled, work, backend_options=LOOP)
     except StartError as error:
         stop(str(error), hint=error.hint, code=FAILED)
 
