@@ -50,6 +50,7 @@ class Redactor:
         ordered = sorted(known, key=len, reverse=True)
         self._secret: Final = re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
         self._longest: Final = max(map(len, known), default=0)
+        self._always: Final = self._assignment(frozenset())
 
     def inputs(self, arguments: JsonObject, names: Collection[str] = ()) -> JsonObject:
         """Return `arguments` without secrets, in at most 8 KiB of JSON.
@@ -97,7 +98,8 @@ class Redactor:
                     return json.dumps(shown, ensure_ascii=False)
             except (ValueError, RecursionError):
                 pass
-        return self._assignment(names).sub(rf"\g<name>{REDACTED}", self.plain(text))
+        assignment = self._assignment(names) if names else self._always
+        return assignment.sub(rf"\g<name>{REDACTED}", self.plain(text))
 
     def _assignment(self, names: frozenset[str]) -> re.Pattern[str]:
         """Return what finds `name: value`; `re` keeps the patterns that it has compiled."""

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final, TypeVar, final
 
 import anyio
@@ -21,6 +22,9 @@ from seriatim.stores.errors import AuditStoreError
 from seriatim.stores.places import SqlitePlace, open_audit
 from seriatim.topology import Topology, Workspace
 from telemetry import Telemetry, observe_audit_queue
+
+LOOP: Final = {"use_uvloop": find_spec("uvloop") is not None}
+"""The event loop: uvloop where it is installed, which the extra `fast` does."""
 
 _Result = TypeVar("_Result")
 
@@ -66,7 +70,7 @@ def carry_out(
 ) -> Ended[_Result]:
     """Run `work` until its end or a signal, see `until_signalled`; leaves on a `StartError`."""
     try:
-        return anyio.run(until_signalled, work, divert, endings)
+        return anyio.run(until_signalled, work, divert, endings, backend_options=LOOP)
     except StartError as error:
         stop(str(error), hint=error.hint, code=FAILED)
 

@@ -46,10 +46,20 @@ def explained(path: Path, error: Exception) -> AuditStoreError:
             return AuditStoreError(f"cannot use the audit log `{path}`: {type(error).__name__}")
 
 
-def _of_sqlite(path: Path, error: sqlite3.Error) -> AuditStoreError:
-    # Errors that Python's module raises by itself carry no code of SQLite.
+def is_locked(error: sqlite3.Error) -> bool:
+    """Return whether somebody else holds a lock, for the moment perhaps."""
+    return _kind(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _kind(error: sqlite3.Error) -> int:
+    # Errors that Python's module raises by itself carry no code of SQLite. The low byte is the
+    # kind, the others refine it.
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    match code & 0xFF:  # the low byte is the kind, the others refine it
+    return code & 0xFF
+
+
+def _of_sqlite(path: Path, error: sqlite3.Error) -> AuditStoreError:
+    match _kind(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return AuditStoreError(
                 f"the audit log `{path}` is locked by another process",

@@ -91,6 +91,18 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def open_beside(path: Path) -> sqlite3.Connection:
+    """Open a log that this process has open, for a thread that may wait for nothing.
+
+    Its commits are writes to the end of the write-ahead log. What waits for the disk, carrying that
+    log over into the file, is left to the connection of `open_for_writing`.
+    """
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
+
+
 def is_made(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the database holds an audit log of ours; it does not when it is empty.
 

@@ -1,6 +1,5 @@
 """The thread that commits rows, all that have gathered at a time."""
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -15,7 +14,7 @@ import anyio.lowlevel
 
 from seriatim.stores.errors import AuditStoreError, explained
 from seriatim.stores.rows import Row
-from seriatim.stores.schema import INSERT, PROBE, open_for_writing
+from seriatim.stores.sqlite_commit import LogConnection
 
 LARGEST_BATCH: Final = 1000
 """Rows of one transaction; bounds how long other processes wait for the lock."""
@@ -52,6 +51,7 @@ class SqliteWriter:
         self._opening: Final = _Job(())
         self._ended: Final = anyio.Event()
         self._closed = False
+        self._unanswered = 1
         # A daemon: a disk that never answers must not keep the process from ending.
         self._thread: Final = threading.Thread(
             target=self._work, name="seriatim audit writer", daemon=True
@@ -75,8 +75,14 @@ class SqliteWriter:
         if self._closed:
             raise AuditStoreError(f"the audit log `{self._path}` is closed")
         job = _Job(rows)
+        self._unanswered += 1
         self._queue.put(job)
         await job.wait()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is open, and has answered all its callers."""
+        return not (self._closed or self._unanswered)
 
     def waiting(self) -> int:
         """Return how many callers the thread has not got to."""
@@ -91,11 +97,10 @@ class SqliteWriter:
 
     def _work(self) -> None:
         try:
-            with closing(open_for_writing(self._path)) as connection:
-                made = _identity(self._path)
+            with closing(LogConnection.patient(self._path)) as log:
                 self._answer([self._opening])
                 for jobs in self._batches():
-                    self._answer(jobs, *self._commit(connection, made, jobs))
+                    self._answer(jobs, *_commit(log, jobs))
         except Exception as error:  # noqa: BLE001  a thread that just died would leave callers waiting
             self._answer([self._opening], error)
         self._tell(self._ended)
@@ -112,24 +117,6 @@ class SqliteWriter:
             if jobs:
                 yield jobs
 
-    def _commit(
-        self, connection: sqlite3.Connection, made: tuple[int, int], jobs: Sequence[_Job]
-    ) -> tuple[Exception, ...]:
-        rows = [row for job in jobs for row in job.rows]
-        try:
-            # SQLite goes on writing to a deleted file without a word.
-            if _identity(self._path) != made:
-                return (AuditStoreError(f"the audit log `{self._path}` was replaced"),)
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                if rows:
-                    connection.executemany(INSERT, rows)
-                else:
-                    connection.execute(PROBE)
-        except Exception as error:  # noqa: BLE001  every caller gets an answer, whatever went wrong
-            return (error,)
-        return ()
-
     def _answer(self, jobs: Sequence[_Job], *errors: Exception) -> None:
         for job in jobs:
             job.errors = tuple(explained(self._path, error) for error in errors)
@@ -138,14 +125,17 @@ class SqliteWriter:
     def _tell(self, *events: anyio.Event) -> None:
         # The loop may be gone already, and with it everybody who waited.
         with suppress(RuntimeError):
-            anyio.from_thread.run_sync(_set, events, token=self._loop)
+            anyio.from_thread.run_sync(self._set, events, token=self._loop)
+
+    def _set(self, events: Sequence[anyio.Event]) -> None:
+        self._unanswered -= len(events)
+        for event in events:
+            event.set()
 
 
-def _set(events: Sequence[anyio.Event]) -> None:
-    for event in events:
-        event.set()
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
+def _commit(log: LogConnection, jobs: Sequence[_Job]) -> tuple[Exception, ...]:
+    try:
+        log.commit([row for job in jobs for row in job.rows])
+    except Exception as error:  # noqa: BLE001  every caller gets an answer, whatever went wrong
+        return (error,)
+    return ()

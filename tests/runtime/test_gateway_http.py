@@ -1,7 +1,9 @@
 """The gateway's HTTP side: who is let in, what goes over the wire, and how it ends."""
 
+import asyncio
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -49,6 +51,26 @@ async def test_without_a_right_token_nobody_is_let_in(gateway: Gateway, authoriz
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
     assert gateway.audit.records == []
+
+
+async def test_no_part_of_an_answer_waits_for_the_client_to_acknowledge_another() -> None:
+    accepted = anyio.Event()
+    options: list[int] = []
+
+    def note(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        options.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+        accepted.set()
+
+    with listen(Address("127.0.0.1", 0)) as listener:
+        # As uvicorn does: asyncio sets the option, on what it takes for TCP.
+        async with (
+            await asyncio.start_server(note, sock=listener),
+            await anyio.connect_tcp(*listener.getsockname()),
+        ):
+            await accepted.wait()
+    assert options == [1]
 
 
 async def test_a_refusal_is_a_result_with_http_200(gateway: Gateway) -> None:
