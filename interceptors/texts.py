@@ -81,7 +81,7 @@ def failure_text(skill: str, failure: Failure) -> str:
         case ProtocolError(code, message):
             return f"{skill} failed: {message} (code {code})."
         case InputRequired():
-            return f"{skill} was not run: it asks for input, and there is nobody to give it."
+            return f"{skill} was not run: it asks for input first, which only a client can give."
         case TimedOut(seconds):
             return f"{skill} failed: it did not answer within {seconds:g} seconds."
         case ServerUnavailable(server, detail):

@@ -104,12 +104,22 @@ async def answers_to(inbound: Inbound, question: Mapping[str, Any]) -> JsonObjec
     asked = question.get("inputRequests")
     if isinstance(asked, Mapping):
         told["inputResponses"] = {
-            key: await ask(inbound, request["method"], request.get("params") or {})
-            for key, request in asked.items()
+            key: await _answer_to(inbound, request) for key, request in asked.items()
         }
     if "requestState" in question:
         told["requestState"] = question["requestState"]
     return told
+
+
+async def _answer_to(inbound: Inbound, request: object) -> JsonObject:
+    """Ask the client one thing, if it is one of those that it says it can answer."""
+    match request:
+        case {"method": str(method), **rest} if QUESTIONS.get(method) in capabilities_of(inbound):
+            params = rest.get("params")
+            return await ask(inbound, method, params if isinstance(params, Mapping) else {})
+        case _:
+            message = "the tool asks for something that the client cannot answer"
+            raise MCPError(INVALID_REQUEST, message)
 
 
 def _meta_of(params: JsonObject) -> JsonObject:

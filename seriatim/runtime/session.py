@@ -23,6 +23,7 @@ from pydantic import (
 
 from seriatim import __version__
 from seriatim.runtime.asking import AskingDispatcher
+from seriatim.runtime.finite import is_finite
 
 MOST_TOOLS: Final = 10_000
 """Tools beyond which a listing is not followed: pages that never end would fill the memory."""
@@ -82,12 +83,16 @@ class _Page(ListToolsResult):
 
 
 async def list_tools(session: RelaySession) -> Mapping[str, ListedTool]:
-    """Return a server's tools by name, whatever the number of pages."""
+    """Return a server's tools by name, whatever the number of pages.
+
+    One whose definition cannot be passed on as JSON is left out, and called all the same.
+    """
     tools: dict[str, ListedTool] = {}
     cursor = None
     while True:
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor))
-        tools.update((tool.name, cast("ListedTool", tool)) for tool in page.tools)
+        listed = (cast("ListedTool", tool) for tool in page.tools)
+        tools.update((tool.name, tool) for tool in listed if is_finite(tool.on_the_wire()))
         cursor = page.next_cursor
         if cursor is None or len(tools) >= MOST_TOOLS:
             return tools

@@ -1,7 +1,6 @@
 """One `tools/call` in the wire's JSON: what the SDK's models do not know is not lost."""
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from interceptors import (
 )
 from seriatim.runtime.asking import SPOKEN_FOR
 from seriatim.runtime.endpoint import UNREACHED
+from seriatim.runtime.finite import is_finite
 from seriatim.runtime.session import RelaySession
 
 RESERVED: Final = "io.modelcontextprotocol/"
@@ -103,7 +103,7 @@ async def send_call(
         if error.code == PARSE_ERROR and error.message.startswith(_UNREADABLE):
             raise ServerProtocolError(INTERNAL_ERROR, UNREADABLE_ANSWER) from error
         raise
-    if not _is_finite(answer.root):
+    if not is_finite(answer.root):
         raise ServerProtocolError(INTERNAL_ERROR, _INFINITE)
     if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return _modern_outcome(answer.root)
@@ -135,7 +135,7 @@ async def send_read(
         answer = await session.send_request(request, _Answer)
     except ValidationError as error:
         raise _invalid(error) from error
-    if not _is_finite(answer.root):
+    if not is_finite(answer.root):
         raise ServerProtocolError(INTERNAL_ERROR, _INFINITE)
     return answer.root
 
@@ -165,19 +165,6 @@ def _check(value: object) -> None:
         json.dumps(value, ensure_ascii=False, allow_nan=False, default=dict).encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise ServerProtocolError(INVALID_PARAMS, f"the arguments are no JSON: {error}") from error
-
-
-def _is_finite(value: object) -> bool:
-    """Return whether every number can be written: JSON would read an infinite one as `null`."""
-    match value:
-        case float():
-            return math.isfinite(value)
-        case dict():
-            return all(map(_is_finite, value.values()))
-        case list():
-            return all(map(_is_finite, value))
-        case _:
-            return True
 
 
 def _modern_outcome(answer: dict[str, Any]) -> Completed | Failed:

@@ -42,13 +42,23 @@ class Grants:
 def read_grants(sources: Iterable[tuple[Fields, str]], catalogue: Catalogue) -> Grants:
     """Return what the lists in these fields grant, each skill once."""
     held: dict[SkillId, Grant] = {}
+    by_letters: dict[str, SkillId] = {}
     complete = True
     for fields, name in sources:
         for node in fields.items(name):
             for skill, grant in _granted(node, catalogue, fields.problems):
+                like = by_letters.setdefault(skill.casefold(), skill)
+                if like != skill and skill not in held:
+                    fields.problems.append(_alike(skill, like, grant.at))
                 held.setdefault(skill, grant)
             complete = complete and _understood(node, catalogue)
     return Grants(held, complete)
+
+
+def _alike(skill: SkillId, like: SkillId, at: Location) -> Problem:
+    message = f"`{skill}` and `{like}` differ only in capital letters"
+    hint = "give one of them another id: some clients take them for one tool"
+    return warning("agent.like-skills", message, at, hint)
 
 
 def _understood(node: Node, catalogue: Catalogue) -> bool:

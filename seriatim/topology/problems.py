@@ -13,6 +13,7 @@ Code: TypeAlias = Literal[
     "agent.bad-skill-entry",
     "agent.child-is-skill",
     "agent.duplicate-id",
+    "agent.like-skills",
     "agent.misspelt-requires",
     "agent.requires-bypass",
     "agent.requires-cycle",

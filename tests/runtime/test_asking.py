@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
+from tests.support.gateways import Era
 from tests.support.raw_clients import Json, RawClient
 from tests.support.relays import BACKS, FRONTS, Relays, skill
 
@@ -207,3 +212,24 @@ def until(condition: Callable[[], bool]) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("it did not come about")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("era", "back"),
+    [("legacy", "legacy-http"), ("legacy", "modern-stdio"), ("auto", "modern-http")],
+)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_client_of_the_sdk_is_asked(wire: Relays, era: Era, back: str) -> None:
+    async def answer(_context: object, params: ElicitRequestParams) -> ElicitResult:
+        assert params.message == "name?"
+        return ElicitResult(action="accept", content={"name": "zoë"})
+
+    headers = {"Authorization": f"Bearer {wire.tokens['ada']}"}
+    async with httpx2.AsyncClient(headers=headers) as http:
+        transport = streamable_http_client(wire.url, http_client=http)
+        async with Client(transport, mode=era, elicitation_callback=answer) as client:
+            result = await client.call_tool(skill(back, "ask"), {"for": "elicitation"})
+    [block] = result.content
+    assert isinstance(block, TextContent)
+    assert json.loads(block.text)["result"] == ANSWERS["elicitation"]

@@ -83,7 +83,9 @@ async def test_a_tool_that_asks_fails_where_nobody_can_answer(tmp_path: Path) ->
     ann = Playing([("ask", {})], [("get", {})], "done")
     asking = "agents: {root: {id: ann, role: root, skills: [ask, get], requires: {get: [ask]}}}"
     played = await play(workspace_file(tmp_path, asking), {"ann": ann})
-    assert ann.texts(1) == ["ask was not run: it asks for input, and there is nobody to give it."]
+    assert ann.texts(1) == [
+        "ask was not run: it asks for input first, which only a client can give."
+    ]
     assert [part.outcome for part in ann.results(1)] == ["failed"]
     assert ann.texts(2) == [
         "get requires ask, which was called but did not succeed in this session. "

@@ -242,6 +242,17 @@ def test_a_workspace_with_warnings_is_sound(write: Write) -> None:
     assert loaded.files == 5
 
 
+def test_skills_that_differ_only_in_capital_letters_are_a_warning(write: Write) -> None:
+    skills = "skills: [{id: get, server: s, tool: a}, {id: Get, server: s, tool: b}]\n"
+    servers = "mcp_servers: [{id: s, command: [x]}]\n"
+    text = "agents: {root: {id: r, skills: [get, Get, get, Get]}}\n"
+    loaded = load(write({"topology.yaml": servers + skills + text}) / "topology.yaml")
+    assert isinstance(loaded, Sound)
+    assert [(p.code, p.at.line, p.at.column, p.message) for p in loaded.problems] == [
+        ("agent.like-skills", 3, 38, "`Get` and `get` differ only in capital letters")
+    ]
+
+
 def test_a_workspace_with_errors_raises_all_of_them(write: Write) -> None:
     files = {**DIRECTORY, "seriatim.yaml": "fial: open\n"}
     with pytest.raises(TopologyProblemsError, match=r"^seriatim.yaml:1:1: settings.unknown-key"):
