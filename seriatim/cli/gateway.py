@@ -23,7 +23,7 @@ from seriatim.cli.opening import (
     telemetry_for,
 )
 from seriatim.cli.snippets import absolute, print_http, print_stdio
-from seriatim.cli.starting import Plan, carry_out, started
+from seriatim.cli.starting import Plan, StartError, carry_out, started
 from seriatim.cli.voice import WRONG_USAGE, say, stop
 from seriatim.runtime.admin import described
 from seriatim.runtime.assembly import assemble
@@ -31,6 +31,7 @@ from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.front import Front, serving
 from seriatim.runtime.gateway import gateway_for
 from seriatim.runtime.harness_config import Client
+from seriatim.runtime.register import RegistrationError
 from seriatim.runtime.registrations import registration
 from seriatim.runtime.run import Run
 from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
@@ -190,7 +191,12 @@ async def _serve_http(run: Run, agents: tuple[AgentId, ...], front: Front, wire:
     async with serving(front, run) as register:
         lines: list[dict[str, JsonValue]] = []
         for agent in agents:
-            entry, token = await register.issue(run.id, agent, front.lifetime)
+            try:
+                entry, token = await register.issue(run.id, agent, front.lifetime)
+            except RegistrationError as error:
+                problem = f"`{agent}` cannot be registered: {error}"
+                hint = "raise `registrations` under `limits` in the settings"
+                raise StartError(problem, hint) from error
             lines.append(described(entry, front.url) | {"token": token})
         if front.admin or run.workspace.settings.auth:
             admin = {"admin": front.admin_url} if front.admin else {}

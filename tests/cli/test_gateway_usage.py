@@ -192,3 +192,16 @@ def test_an_interceptor_that_cannot_be_had_is_said_before_anything_is_served(
     assert code == 1
     assert "error: interceptor `nowhere:make` cannot be imported" in said
     assert "served" not in said
+
+
+def test_more_agents_than_may_be_registered_are_said(
+    tmp_path: Path, run_command: Callable[..., Any]
+) -> None:
+    path = write_workspace(tmp_path, settings={"limits": {"registrations": 1}})
+    code, said = run_command(path, "--agent", "ada", "--agent", "bob", "--http", "127.0.0.1:0")
+    assert code == 1
+    assert said.endswith(
+        "error: `bob` cannot be registered: there are as many registrations as there may be; "
+        "end some of them first\n\nhint: raise `registrations` under `limits` in the settings\n"
+    )
+    assert "served" not in said

@@ -266,6 +266,40 @@ async def test_calls_beyond_those_in_flight_are_answered_at_once(tmp_path: Path)
         assert succeeded(after.json())
 
 
+async def test_requests_beyond_those_that_may_be_open_are_turned_away(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_open() -> bool:
+        return not any(entry.door.requests for entry in gateway.register.entries())
+
+    async with httpx2.AsyncClient() as http:
+        session = await open_session(http, gateway.url, gateway.tokens["ada"])
+        await eventually(none_open)
+        monkeypatch.setattr(door, "MOST_REQUESTS", 1)
+        async with http.stream("GET", gateway.url, headers=session) as listening:
+            assert listening.status_code == 200
+            full = await post(gateway.url, "tools/list", {}, **bearer(gateway.tokens["ada"]))
+            assert full.status_code == 429
+            assert full.json()["error"]["message"] == (
+                "this agent has 1 requests open, as many as it may"
+            )
+            other = await post(gateway.url, "tools/list", {}, **bearer(gateway.tokens["bob"]))
+            assert other.status_code == 200
+        await eventually(none_open)
+        after = await post(gateway.url, "tools/list", {}, **bearer(gateway.tokens["ada"]))
+        assert after.status_code == 200
+
+
+async def test_a_stream_that_listens_ends_with_its_registration(gateway: Gateway) -> None:
+    async with httpx2.AsyncClient(timeout=20) as http:
+        session = await open_session(http, gateway.url, gateway.tokens["ada"])
+        async with http.stream("GET", gateway.url, headers=session) as listening:
+            ada = gateway.register.entries()[0]
+            assert await gateway.register.end(ada.registration.id)
+            with anyio.fail_after(10), suppress(httpx2.RemoteProtocolError):
+                assert [part async for part in listening.aiter_bytes()] == []
+
+
 async def test_sessions_beyond_those_that_an_agent_may_have_are_turned_away(
     tmp_path: Path,
 ) -> None:
