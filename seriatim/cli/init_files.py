@@ -19,6 +19,8 @@ AGENT: Final = "agent"
 """The id of the agent that holds all skills."""
 LONGEST_DESCRIPTION: Final = 400
 """Characters of a tool's description that its skill gets; the agent is shown the server's own."""
+SHORTEST_DESCRIPTION: Final = 10
+"""Characters that SwarmKit wants of it."""
 LONGEST_COMMENT: Final = 60
 """Characters of a description that stand beside a skill in the topology."""
 
@@ -102,8 +104,7 @@ def skill_text(tool: NamedTool) -> str:
         "metadata": {
             "id": tool.id,
             "name": escaped(" ".join((tool.tool.title or tool.ref.name).split())) or tool.id,
-            # SwarmKit wants ten characters.
-            "description": description if len(description) >= 10 else f"{description} (tool)",
+            "description": _long_enough(description, tool),
         },
         "category": "capability",
         "implementation": {
@@ -114,6 +115,13 @@ def skill_text(tool: NamedTool) -> str:
         "provenance": {"authored_by": "derived_from_template", "version": "1.0.0"},
     }
     return f"{_KEPT}\n{_yaml(document, flow=False)}"
+
+
+def _long_enough(description: str, tool: NamedTool) -> str:
+    """Return a description of ten characters at least, as SwarmKit wants it."""
+    if len(description) >= SHORTEST_DESCRIPTION:
+        return description
+    return f"{description} (a tool of server {tool.ref.server})"
 
 
 def topology_text(tools: Sequence[NamedTool]) -> str:
