@@ -154,16 +154,16 @@ async def _drive(plan: Plan, what: _Command, child: TerminalChild, telemetry: Te
             started(plan, telemetry) as run,
             open_access(run, what.agent) as access,
         ):
-            launch = prepare(
-                what.harness,
-                what.command,
-                what.arguments,
-                Manner.AS_ASKED,
-                access,
-                Path(directory),
-            )
             say(f"run {run.id}: {what.agent} is served to {escaped(what.command[0])}")
             try:
+                launch = prepare(
+                    what.harness,
+                    what.command,
+                    what.arguments,
+                    Manner.AS_ASKED,
+                    access,
+                    Path(directory),
+                )
                 return await child.run(
                     launch.command, {**os.environ, **launch.environment}, wire.descriptor
                 )

@@ -9,21 +9,35 @@ from typing import Any, Final, assert_never, final
 import mcp_types
 import yaml
 
-from interceptors import ToolRef, printable
+from interceptors import ToolRef
 from seriatim.cli.init_names import slug
 from seriatim.cli.init_variables import Variable
+from seriatim.cli.lines import escaped
 from seriatim.topology import HttpTransport, ServerDefinition, StdioTransport
 
 AGENT: Final = "agent"
 """The id of the agent that holds all skills."""
 LONGEST_DESCRIPTION: Final = 400
 """Characters of a tool's description that its skill gets; the agent is shown the server's own."""
+SHORTEST_DESCRIPTION: Final = 10
+"""Characters that SwarmKit wants of it."""
 LONGEST_COMMENT: Final = 60
 """Characters of a description that stand beside a skill in the topology."""
 
 _KEPT: Final = (
     "# Written by `seriatim init`, and yours from here on: run again, it changes nothing in here."
 )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Escapes what does not print, some of which YAML would read back as the end of a line."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        style = None if text.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 @final
@@ -39,7 +53,7 @@ class NamedTool:
     def description(self) -> str:
         """What the tool does, on one line; never empty."""
         text = " ".join((self.tool.description or self.tool.title or "").split())
-        return printable(text) or f"The tool {self.ref.name} of server {self.ref.server}."
+        return escaped(text or f"The tool {self.ref.name} of server {self.ref.server}.")
 
 
 def workspace_text(
@@ -89,9 +103,8 @@ def skill_text(tool: NamedTool) -> str:
         "kind": "Skill",
         "metadata": {
             "id": tool.id,
-            "name": printable(" ".join((tool.tool.title or tool.ref.name).split())) or tool.id,
-            # SwarmKit wants ten characters.
-            "description": description if len(description) >= 10 else f"{description} (tool)",
+            "name": escaped(" ".join((tool.tool.title or tool.ref.name).split())) or tool.id,
+            "description": _long_enough(description, tool),
         },
         "category": "capability",
         "implementation": {
@@ -102,6 +115,13 @@ def skill_text(tool: NamedTool) -> str:
         "provenance": {"authored_by": "derived_from_template", "version": "1.0.0"},
     }
     return f"{_KEPT}\n{_yaml(document, flow=False)}"
+
+
+def _long_enough(description: str, tool: NamedTool) -> str:
+    """Return a description of ten characters at least, as SwarmKit wants it."""
+    if len(description) >= SHORTEST_DESCRIPTION:
+        return description
+    return f"{description} (a tool of server {tool.ref.server})"
 
 
 def topology_text(tools: Sequence[NamedTool]) -> str:
@@ -143,8 +163,9 @@ def _yaml(value: object, *, flow: bool) -> str:
     Args:
         flow: that what holds scalars alone stands on one line.
     """
-    text: str = yaml.safe_dump(
+    text: str = yaml.dump(
         value,
+        Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
         width=96,

@@ -57,6 +57,7 @@ def plan_files(
         for server, by_name in listed.items()
         if server not in left_alone
         for name, tool in by_name.items()
+        if name
     }
     stems = {file.stem for file in (directory / "skills").glob("*.y*ml")}
     fresh = skill_ids(list(tools), present.skills, present.ids | stems)
