@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 import anyio
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import CallToolResult
@@ -257,7 +257,13 @@ async def follow(plan: Plan) -> None:
 
 
 @pytest.mark.timeout(60 + 15 * EXAMPLES)
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.data_too_large],
+    # What happens at once does not happen the same way twice: a failure is shown as it was found.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
 @given(plans())
 def test_whatever_agents_do_at_once_the_order_of_each_holds(plan: Plan) -> None:
     anyio.run(follow, plan)
