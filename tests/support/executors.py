@@ -198,10 +198,13 @@ EXECUTORS: Final = {
 
 
 def gate_workspace(
-    directory: Path, requires: Mapping[str, Sequence[str]], *, timeouts: Mapping[str, float] = {}
+    directory: Path,
+    requires: Mapping[str, Sequence[str]],
+    *,
+    of_sibling: Mapping[str, Sequence[str]] | None = None,
+    timeouts: Mapping[str, float] = {},
 ) -> Path:
-    """Write a workspace of an agent and its sibling, both under the same rules."""
-    agent = {"skills": list(SKILLS), **({"requires": dict(requires)} if requires else {})}
+    """Write a workspace of an agent and its sibling, both under the same rules unless given."""
     content = {
         "metadata": {"name": "gate"},
         "mcp_servers": [
@@ -225,14 +228,24 @@ def gate_workspace(
             "root": {
                 "id": "builder",
                 "role": "root",
-                **agent,
-                "children": [{"id": "sibling", "role": "worker", **agent}],
+                **_holding(requires),
+                "children": [
+                    {
+                        "id": "sibling",
+                        "role": "worker",
+                        **_holding(requires if of_sibling is None else of_sibling),
+                    }
+                ],
             }
         },
     }
     file = directory / "topology.yaml"
     file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     return file
+
+
+def _holding(requires: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    return {"skills": list(SKILLS), **({"requires": dict(requires)} if requires else {})}
 
 
 def reached(directory: Path) -> list[str]:
