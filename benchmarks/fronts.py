@@ -1,8 +1,8 @@
 """What `benchmarks.gateway` compares ours with: `python -m benchmarks.fronts direct|relay|fastmcp`.
 
 Each serves the tools of one test server over streamable HTTP, on a free port of 127.0.0.1, and
-prints its URL when it is ready. All run under the same settings of uvicorn, which are ours, and on
-asyncio's own loop, as their own commands would.
+prints its URL when it is ready. All run under uvicorn, on asyncio's own loop, as their own commands
+would.
 """
 
 import sys
@@ -12,11 +12,12 @@ from typing import Any
 
 import anyio
 import mcp_types as t
+import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 
-from seriatim.runtime.http import Address, listen, serve_http, url_of
+from seriatim.runtime.http import PATH, Address, listen
 from tests.support.mcp_servers import SERVERS
 
 UPSTREAM = (sys.executable, str(SERVERS / "counting.py"))
@@ -74,13 +75,12 @@ FRONTS: Mapping[str, Callable[[], Front]] = {
 
 
 async def main(name: str) -> None:
-    address = Address("127.0.0.1", 0)
-    ready = anyio.Event()
-    with listen(address) as listener:
-        async with FRONTS[name]() as app, anyio.create_task_group() as tasks:
-            tasks.start_soon(serve_http, app, listener, ready)
-            await ready.wait()
-            print(url_of(address, listener), flush=True)
+    with listen(Address("127.0.0.1", 0)) as listener:
+        async with FRONTS[name]() as app:
+            config = uvicorn.Config(app, log_level="critical", timeout_keep_alive=60)
+            # It listens already: whoever comes early waits for the start.
+            print(f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}", flush=True)
+            await uvicorn.Server(config).serve([listener])
 
 
 if __name__ == "__main__":

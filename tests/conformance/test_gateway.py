@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import httpx2
 import pytest
+import uvicorn
 import yaml
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from interceptors import AgentId, MemoryAuditSink
-from seriatim.runtime.gateway import gateway_for_tokens
-from seriatim.runtime.http import Address, http_app, listen, serve_http, url_of
-from seriatim.runtime.registrations import Registrations, registration
+from interceptors import MemoryAuditSink
+from seriatim.runtime.http import PATH, Address, listen
 from tests.conformance import upstream
 from tests.support.executors import opened
+from tests.support.gateways import serving
 from tests.support.services import made_by
 
 pytestmark = [
@@ -41,36 +44,15 @@ NOT_OF_THE_SERVER: Final = {"server-sse-polling": POLLING}
 NOT_OF_THE_GATEWAY: Final = {
     "server-sse-polling": POLLING,
     **dict.fromkeys(
-        [
-            "tools-call-sampling",
-            "tools-call-elicitation",
-            "elicitation-sep1034-defaults",
-            "elicitation-sep1330-enums",
-        ],
-        "the gateway does not ask a client for what a server wants of it",
-    ),
-    **dict.fromkeys(
         ["logging-set-level", "tools-call-with-logging"],
         "the gateway does not relay log messages, which the protocol has deprecated",
     ),
     **dict.fromkeys(
-        [
-            "completion-complete",
-            "resources-list",
-            "resources-read-text",
-            "resources-read-binary",
-            "resources-templates-read",
-            "resources-subscribe",
-            "resources-unsubscribe",
-            "prompts-list",
-            "prompts-get-simple",
-            "prompts-get-with-args",
-            "prompts-get-embedded-resource",
-            "prompts-get-with-image",
-        ],
-        "the gateway relays tools only",
+        ["resources-subscribe", "resources-unsubscribe"],
+        "the gateway relays resources as they are read, and no news of them",
     ),
 }
+"""What a client does not get through the gateway."""
 
 NOT_CALLED: Final = {"json_schema_2020_12_tool", "test_tool_with_logging"}
 """Tools that are only listed, or that the tests do not get as far as to call."""
@@ -88,27 +70,39 @@ def servers() -> Path:
 
 
 @asynccontextmanager
-async def served(app: ASGIApp, address: Address) -> AsyncIterator[str]:
+async def served(app: ASGIApp) -> AsyncIterator[str]:
     """Serve `app` on a free port, and give its URL."""
-    ready = anyio.Event()
-    with listen(address) as listener:
+    config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=0)
+    server = uvicorn.Server(config)
+    with listen(Address("127.0.0.1", 0)) as listener:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve_http, app, listener, ready)
-            await ready.wait()
-            yield url_of(address, listener)
-            tasks.cancel_scope.cancel()
+            tasks.start_soon(server.serve, [listener])
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+            server.should_exit = True
 
 
-def bearing(token: str, app: ASGIApp) -> ASGIApp:
-    """Return `app` for clients that cannot be told a token: each request gets it here."""
+@asynccontextmanager
+async def bearing(token: str, url: str) -> AsyncIterator[str]:
+    """Lend the token to clients that cannot be told one: hand on what they send, and bear it."""
+    async with httpx2.AsyncClient(timeout=None) as http:
 
-    async def with_token(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            header = (b"authorization", f"Bearer {token}".encode())
-            scope["headers"] = [*scope["headers"], header]
-        await app(scope, receive, send)
+        async def hand_on(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                return
+            request = Request(scope, receive)
+            headers = {**request.headers, "authorization": f"Bearer {token}"}
+            sent = http.build_request(
+                request.method, url, headers=headers, content=await request.body()
+            )
+            answer = await http.send(sent, stream=True)
+            streamed = StreamingResponse(answer.aiter_raw(), answer.status_code, answer.headers)
+            try:
+                await streamed(scope, receive, send)
+            finally:
+                await answer.aclose()
 
-    return with_token
+        async with served(hand_on) as lent:
+            yield lent
 
 
 def workspace(directory: Path) -> Path:
@@ -117,6 +111,7 @@ def workspace(directory: Path) -> Path:
         "mcp_servers": [{"id": "upstream", "command": [sys.executable, upstream.__file__]}],
         "skills": [{"id": tool, "server": "upstream", "tool": tool} for tool in upstream.TOOLS],
         "agents": {"root": {"id": "client", "role": "root", "skills": list(upstream.TOOLS)}},
+        "seriatim": {"expose": ["tools", "resources", "prompts"]},
     }
     file = directory / "topology.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
@@ -145,13 +140,13 @@ def results_in(directory: Path) -> dict[str, list[str]]:
 
 
 async def test_the_gateway_passes_what_it_relays(servers: Path, tmp_path: Path) -> None:
-    audit, address = MemoryAuditSink(), Address("127.0.0.1", 0)
-    async with opened(workspace(tmp_path), audit) as run:
-        registrations = Registrations()
-        token = registrations.add(registration(run, AgentId("client")))
-        app = http_app(gateway_for_tokens(registrations), registrations, address)
-        async with served(bearing(token, app), address) as url:
-            problems = await failing(servers, url, tmp_path / "results")
+    audit = MemoryAuditSink()
+    async with (
+        opened(workspace(tmp_path), audit) as run,
+        serving(run, audit) as gateway,
+        bearing(gateway.tokens["client"], gateway.url) as url,
+    ):
+        problems = await failing(servers, url, tmp_path / "results")
     assert problems.keys() == NOT_OF_THE_GATEWAY.keys(), problems
     # Each call is on record, those of scenarios that do not pass too.
     called = upstream.TOOLS.keys() - NOT_CALLED | {"test_reconnection"}
@@ -160,6 +155,6 @@ async def test_the_gateway_passes_what_it_relays(servers: Path, tmp_path: Path) 
 
 async def test_the_server_behind_it_passes_by_itself(servers: Path, tmp_path: Path) -> None:
     app = upstream.server().streamable_http_app()
-    async with served(app, Address("127.0.0.1", 0)) as url:
+    async with served(app) as url:
         problems = await failing(servers, url, tmp_path / "results")
     assert problems.keys() == NOT_OF_THE_SERVER.keys(), problems

@@ -12,8 +12,10 @@ import anyio
 import mcp_types as t
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 Context = Any
+Params = t.CallToolRequestParams
 Answer = t.CallToolResult
 PIXEL: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -39,24 +41,24 @@ def resource(uri: str, mime_type: str, content: str) -> t.EmbeddedResource:
 IMAGE: Final = t.ImageContent(type="image", data=PIXEL, mime_type="image/png")
 
 
-async def simple_text(_context: Context, _arguments: dict[str, Any]) -> Answer:
+async def simple_text(_context: Context, _params: Params) -> Answer:
     return text("This is a simple text response for testing.")
 
 
-async def image(_context: Context, _arguments: dict[str, Any]) -> Answer:
+async def image(_context: Context, _params: Params) -> Answer:
     return Answer(content=[IMAGE])
 
 
-async def audio(_context: Context, _arguments: dict[str, Any]) -> Answer:
+async def audio(_context: Context, _params: Params) -> Answer:
     return Answer(content=[t.AudioContent(type="audio", data=SILENCE, mime_type="audio/wav")])
 
 
-async def embedded(_context: Context, _arguments: dict[str, Any]) -> Answer:
+async def embedded(_context: Context, _params: Params) -> Answer:
     content = "This is an embedded resource content."
     return Answer(content=[resource("test://embedded-resource", "text/plain", content)])
 
 
-async def mixed(_context: Context, _arguments: dict[str, Any]) -> Answer:
+async def mixed(_context: Context, _params: Params) -> Answer:
     content = '{"test":"data","value":123}'
     return Answer(
         content=[
@@ -67,7 +69,7 @@ async def mixed(_context: Context, _arguments: dict[str, Any]) -> Answer:
     )
 
 
-async def logging(context: Context, _arguments: dict[str, Any]) -> Answer:
+async def logging(context: Context, _params: Params) -> Answer:
     for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         params = t.LoggingMessageNotificationParams(level="info", data=line)
         await context.session.send_notification(
@@ -76,32 +78,45 @@ async def logging(context: Context, _arguments: dict[str, Any]) -> Answer:
     return text("logged")
 
 
-async def failing(_context: Context, _arguments: dict[str, Any]) -> Answer:
+async def failing(_context: Context, _params: Params) -> Answer:
     return text("This tool intentionally returns an error for testing", is_error=True)
 
 
-async def progress(context: Context, _arguments: dict[str, Any]) -> Answer:
+async def progress(context: Context, _params: Params) -> Answer:
     for done in (0, 50, 100):
         await context.session.report_progress(done, 100)
     return text("done")
 
 
-async def sampling(context: Context, arguments: dict[str, Any]) -> Answer:
-    content = t.TextContent(type="text", text=arguments["prompt"])
-    answer = await context.session.create_message(
-        [t.SamplingMessage(role="user", content=content)], max_tokens=100
-    )
+async def sampling(context: Context, params: Params) -> Answer | t.InputRequiredResult:
+    content = t.TextContent(type="text", text=(params.arguments or {})["prompt"])
+    messages = [t.SamplingMessage(role="user", content=content)]
+    if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+        answer = await context.session.create_message(
+            messages, max_tokens=100, related_request_id=context.request_id
+        )
+    elif params.input_responses:
+        answer = params.input_responses["q"]
+    else:
+        wanted = t.CreateMessageRequestParams(messages=messages, max_tokens=100)
+        return t.InputRequiredResult(input_requests={"q": t.CreateMessageRequest(params=wanted)})
     return text(f"LLM response: {answer.content.text}")
 
 
 def eliciting(
     properties: dict[str, Any], form: str = "Elicitation completed: action={}, content={}"
-) -> Callable[[Context, dict[str, Any]], Awaitable[Answer]]:
-    async def elicit(context: Context, arguments: dict[str, Any]) -> Answer:
-        message = arguments.get("message", "Fill in, please.")
-        answer = await context.session.elicit_form(
-            message, words(**properties), related_request_id=context.request_id
-        )
+) -> Callable[[Context, Params], Awaitable[Answer | t.InputRequiredResult]]:
+    async def elicit(context: Context, params: Params) -> Answer | t.InputRequiredResult:
+        message, schema = (params.arguments or {}).get("message", "Fill in."), words(**properties)
+        if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            answer = await context.session.elicit_form(
+                message, schema, related_request_id=context.request_id
+            )
+        elif params.input_responses:
+            answer = params.input_responses["q"]
+        else:
+            wanted = t.ElicitRequestFormParams(message=message, requested_schema=schema)
+            return t.InputRequiredResult(input_requests={"q": t.ElicitRequest(params=wanted)})
         return text(form.format(answer.action, answer.content))
 
     return elicit
@@ -184,9 +199,9 @@ async def list_tools(_context: Context, _params: Any) -> t.ListToolsResult:
     )
 
 
-async def call_tool(context: Context, params: t.CallToolRequestParams) -> Answer:
+async def call_tool(context: Context, params: Params) -> Answer | t.InputRequiredResult:
     _, perform = TOOLS[params.name]
-    return await perform(context, params.arguments or {})
+    return await perform(context, params)
 
 
 async def list_resources(_context: Context, _params: Any) -> t.ListResourcesResult:

@@ -16,15 +16,14 @@ import pytest
 import yaml
 from mcp import Client, StdioServerParameters
 
-from interceptors import AgentId, MemoryAuditSink
-from seriatim.runtime.gateway import gateway_for_process
-from seriatim.runtime.registrations import registration
+from interceptors import MemoryAuditSink
 from tests.support.executors import opened
+from tests.support.gateways import Era, over_streams
 from tests.support.services import made_by, require
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
-ERAS: Final = ("auto", "legacy")
+ERAS: Final[tuple[Era, ...]] = ("auto", "legacy")
 PACKAGES: Final = "node_modules/@modelcontextprotocol"
 Json = dict[str, Any]
 
@@ -169,11 +168,10 @@ def workspace(
 
 
 @asynccontextmanager
-async def through(file: Path, era: str) -> AsyncIterator[Client]:
+async def through(file: Path, era: Era) -> AsyncIterator[Client]:
     async with opened(file, MemoryAuditSink()) as run:
         assert not run.servers.problems()
-        gateway = gateway_for_process(registration(run, AgentId("ada")))
-        async with Client(gateway, mode=era) as client:
+        async with over_streams(run, "ada", era) as client:
             yield client
 
 
