@@ -24,7 +24,7 @@ HELLO = {
 
 
 class Caller:
-    """One MCP client with at most one connection; the bytes of its requests are made once.
+    """One MCP client with at most one connection; the JSON of its calls is made once.
 
     Args:
         expected: what the answer to a call has to contain.
@@ -39,7 +39,8 @@ class Caller:
             "Content-Type": "application/json",
             **({"Authorization": f"Bearer {token}"} if token else {}),
         }
-        self._call = b""
+        self._call = ""
+        self._calls = 1
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Self]:
@@ -66,10 +67,11 @@ class Caller:
                     "Mcp-Method": "tools/call",
                     "Mcp-Name": tool,
                 }
-        self._call = _message("tools/call", params)
+        self._call = json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": params})[:-1]
 
     async def call(self) -> None:
-        answer = await self._post(self._call)
+        self._calls += 1
+        answer = await self._post(f'{self._call}, "id": {self._calls}}}'.encode())
         if self._expected not in answer.body or b'"isError":true' in answer.body:
             raise AssertionError(f"{answer.status}: {answer.body.decode()}")
 

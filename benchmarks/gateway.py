@@ -1,6 +1,6 @@
 """What a gateway costs over streamable HTTP: ours, FastMCP's proxy, and none.
 
-    pip install -e '.[benchmark]' && python -m benchmarks.gateway
+    pip install -q -e '.[benchmark]' && python -m benchmarks.gateway
 
 One tool of one server over stdio is called through each front in turn, in both eras of MCP, by
 callers that cost next to nothing. The fronts take turns, call by call where calls are made alone,
@@ -25,6 +25,7 @@ from typing import Any
 import anyio
 import httpx2
 import psutil
+import yaml
 from anyio.abc import Process
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -136,7 +137,13 @@ async def fronts(directory: Path) -> AsyncIterator[Mapping[str, Front]]:
 
 def workspace(directory: Path) -> Path:
     """Write a workspace of two agents that differ in nothing but the rules of the second."""
-    return gate_workspace(directory, {}, of_sibling=RULES)
+    file = gate_workspace(directory, {}, of_sibling=RULES)
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    # The other fronts' server keeps no list of its calls, and they know no bound.
+    content["mcp_servers"][0]["env"] = {}
+    content["seriatim"] = {"limits": {"calls_in_flight": max(CALLERS)}}
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return file
 
 
 async def alone(callers: Mapping[str, Caller], found: Mapping[str, Figures], rounds: int) -> None:

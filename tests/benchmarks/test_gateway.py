@@ -6,7 +6,16 @@ import sys
 
 import pytest
 
+from benchmarks import gateway
+from tests.support.documents import blocks
 from tests.support.services import ROOT
+
+
+def test_the_document_names_the_command() -> None:
+    document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    [command] = blocks(document, "sh")
+    assert command == "pip install -q -e '.[benchmark]' && python -m benchmarks.gateway\n"
+    assert command.strip() in str(gateway.__doc__)
 
 
 @pytest.mark.timeout(180)
