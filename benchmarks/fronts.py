@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 
-from seriatim.runtime.http import PATH, Address, listen
+from seriatim.runtime.gateway.http import PATH, Address, listen
 from tests.support.mcp_servers import SERVERS
 
 UPSTREAM = (sys.executable, str(SERVERS / "counting.py"))

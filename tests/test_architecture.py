@@ -151,13 +151,16 @@ def test_one_place_sends_a_call_to_a_server_and_one_asks_it_to() -> None:
     # The SDK offers two ways: a session's `call_tool`, and a request sent by hand. Beside the wire,
     # a session widens what the SDK sends by itself, and the gateway sends requests to its clients.
     assert users_of({"CallToolRequest", "send_request"}) == {
-        "seriatim/runtime/clients.py",
-        "seriatim/runtime/session.py",
-        "seriatim/runtime/wire.py",
+        "seriatim/runtime/gateway/clients.py",
+        "seriatim/runtime/servers/session.py",
+        "seriatim/runtime/servers/wire.py",
     }
     # The gateway answers them.
-    assert writers_of("tools/call") == {"seriatim/runtime/gateway.py", "seriatim/runtime/wire.py"}
-    assert users_of({"send_call"}) == {"seriatim/runtime/connection.py"}
+    assert writers_of("tools/call") == {
+        "seriatim/runtime/gateway/server.py",
+        "seriatim/runtime/servers/wire.py",
+    }
+    assert users_of({"send_call"}) == {"seriatim/runtime/servers/connection.py"}
     sessions = {
         named(path)
         for path in SOURCES

@@ -9,11 +9,11 @@ from typing import Final, final
 from interceptors import AgentId
 from seriatim.cli.lines import escaped
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
-from seriatim.runtime.admin import SHORTEST_TOKEN, AdminKey
-from seriatim.runtime.front import Front
-from seriatim.runtime.http import Address, listen
-from seriatim.runtime.register import FOREVER
-from seriatim.runtime.tls import CertificateError, Encryption, Plain, load_tls
+from seriatim.runtime.gateway.admin import SHORTEST_TOKEN, AdminKey
+from seriatim.runtime.gateway.front import Front
+from seriatim.runtime.gateway.http import Address, listen
+from seriatim.runtime.gateway.register import FOREVER
+from seriatim.runtime.gateway.tls import CertificateError, Encryption, Plain, load_tls
 from seriatim.topology import Settings
 from seriatim.topology.durations import SYNTAX, parse_duration
 

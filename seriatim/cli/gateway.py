@@ -25,16 +25,16 @@ from seriatim.cli.opening import (
 from seriatim.cli.snippets import absolute, print_http, print_stdio
 from seriatim.cli.starting import Plan, StartError, carry_out, started
 from seriatim.cli.voice import WRONG_USAGE, say, stop
-from seriatim.runtime.admin import described
 from seriatim.runtime.assembly import assemble
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.front import Front, serving
-from seriatim.runtime.gateway import gateway_for
-from seriatim.runtime.harness_config import Client
-from seriatim.runtime.register import RegistrationError
-from seriatim.runtime.registrations import registration
+from seriatim.runtime.gateway.admin import described
+from seriatim.runtime.gateway.front import Front, serving
+from seriatim.runtime.gateway.register import RegistrationError
+from seriatim.runtime.gateway.registrations import registration
+from seriatim.runtime.gateway.server import gateway_for
+from seriatim.runtime.gateway.stdio import Wire, claimed_stdout, serve_stdio
+from seriatim.runtime.harness.config import Client
 from seriatim.runtime.run import Run
-from seriatim.runtime.stdio import Wire, claimed_stdout, serve_stdio
 from seriatim.stores.rows import json_text
 from seriatim.topology import Topology
 from telemetry.switch import Telemetry

@@ -26,10 +26,10 @@ from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.terminal_child import TOLD, TerminalChild
 from seriatim.cli.voice import WRONG_USAGE, say, stop
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.harness_access import open_access
-from seriatim.runtime.harness_config import TOKEN_VARIABLE
-from seriatim.runtime.harness_forms import Manner, prepare
-from seriatim.runtime.stdio import claimed_stdout
+from seriatim.runtime.gateway.stdio import claimed_stdout
+from seriatim.runtime.harness.access import open_access
+from seriatim.runtime.harness.config import TOKEN_VARIABLE
+from seriatim.runtime.harness.forms import Manner, prepare
 from seriatim.topology import Harness
 from seriatim.topology.executors import PROGRAMS
 from telemetry.switch import Telemetry

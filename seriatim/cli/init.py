@@ -19,7 +19,7 @@ from seriatim.cli.lines import escaped
 from seriatim.cli.signals import Done, Interrupted
 from seriatim.cli.starting import carry_out
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
-from seriatim.runtime.servers import open_servers
+from seriatim.runtime.servers.running import open_servers
 from seriatim.topology import ServerDefinition
 
 

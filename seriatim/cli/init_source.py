@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, final
 from interceptors import Tier
 from seriatim.cli.init_names import free, slug
 from seriatim.cli.init_variables import Variables
-from seriatim.runtime.commented_json import read_object
+from seriatim.runtime.harness.commented_json import read_object
 from seriatim.topology import HttpTransport, ServerDefinition, StdioTransport, Transport
 
 _FOLDERS: Final = (".vscode", ".cursor", ".gemini")

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from seriatim.cli.lines import escaped
 from seriatim.cli.voice import say
-from seriatim.runtime.news import (
+from seriatim.runtime.servers.news import (
     ServerBack,
     ServerLost,
     ServerNews,

@@ -15,8 +15,8 @@ from interceptors import AgentId, RunId, new_id
 from seriatim.cli.lines import escaped
 from seriatim.cli.paint import paint_for
 from seriatim.cli.voice import FAILED, WRONG_USAGE, say, stop
-from seriatim.runtime.expansion import MissingVariableError, expand
 from seriatim.runtime.run import RUN_ID
+from seriatim.runtime.servers.expansion import MissingVariableError, expand
 from seriatim.stores.errors import UnknownPlaceError
 from seriatim.stores.places import SqlitePlace, chosen_place
 from seriatim.topology import (

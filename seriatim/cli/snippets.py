@@ -9,7 +9,9 @@ from typing import Final, NoReturn
 import typer
 
 from seriatim.cli.voice import WRONG_USAGE, say, stop
-from seriatim.runtime.harness_config import (
+from seriatim.runtime.gateway.http import Address, url_at
+from seriatim.runtime.gateway.tls import Encryption
+from seriatim.runtime.harness.config import (
     TOKEN_VARIABLE,
     AskedToken,
     Client,
@@ -17,8 +19,6 @@ from seriatim.runtime.harness_config import (
     StdioServer,
     configuration_text,
 )
-from seriatim.runtime.http import Address, url_at
-from seriatim.runtime.tls import Encryption
 
 _FILES: Final[Mapping[Client, str]] = MappingProxyType(
     {

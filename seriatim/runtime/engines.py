@@ -14,8 +14,8 @@ from interceptors import (
     TierPolicy,
     judge,
 )
-from seriatim.runtime.annotated import AnnotatedPolicy
-from seriatim.runtime.servers import RunningServers
+from seriatim.runtime.servers.annotated import AnnotatedPolicy
+from seriatim.runtime.servers.running import RunningServers
 from seriatim.topology.models import Agent, Workspace
 from seriatim.topology.permits import permit_of
 

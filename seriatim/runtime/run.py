@@ -16,12 +16,12 @@ from interceptors import (
     Redactor,
     RunId,
 )
-from seriatim.runtime.audience import Audience
 from seriatim.runtime.dispatch import Allowance
-from seriatim.runtime.drift import Drift
 from seriatim.runtime.engines import Engines
-from seriatim.runtime.news import ServerNews, ToolsListed, Watch, no_watch
-from seriatim.runtime.servers import RunningServers, open_servers, secrets_of
+from seriatim.runtime.servers.audience import Audience
+from seriatim.runtime.servers.drift import Drift
+from seriatim.runtime.servers.news import ServerNews, ToolsListed, Watch, no_watch
+from seriatim.runtime.servers.running import RunningServers, open_servers, secrets_of
 from seriatim.topology.models import Topology, Workspace
 from telemetry import (
     KnownNames,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from seriatim.runtime.run import Run
-from seriatim.runtime.session import ListedTool
+from seriatim.runtime.servers.session import ListedTool
 from seriatim.topology.models import Agent, Skill
 
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}

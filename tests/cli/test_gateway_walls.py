@@ -16,7 +16,7 @@ import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from seriatim.runtime.process import INHERITED
+from seriatim.runtime.servers.process import INHERITED
 from tests.support.gateways import Era
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]

@@ -21,7 +21,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from interceptors import MemoryAuditSink
-from seriatim.runtime.http import PATH, Address, listen
+from seriatim.runtime.gateway.http import PATH, Address, listen
 from tests.conformance import upstream
 from tests.support.executors import opened
 from tests.support.gateways import serving

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from seriatim.runtime.half_open import HEAD_SECONDS, IDLE_SECONDS, MOST_CONNECTIONS
-from seriatim.runtime.keys import LIFE, PAUSE
-from seriatim.runtime.process import INHERITED
+from seriatim.runtime.gateway.half_open import HEAD_SECONDS, IDLE_SECONDS, MOST_CONNECTIONS
+from seriatim.runtime.gateway.keys import LIFE, PAUSE
+from seriatim.runtime.servers.process import INHERITED
 from seriatim.topology import load_workspace
 from seriatim.topology.auth import DEFAULT_ALGORITHMS
 from seriatim.topology.models import GatewayLimits

@@ -10,9 +10,9 @@ import yaml
 from interceptors import PermissionDenied, refusal_text
 from interceptors.execution import CHANGED
 from seriatim.cli.gateway import PATIENCE as START
-from seriatim.runtime.connection import PATIENCE
-from seriatim.runtime.pauses import FIRST, LONGEST
-from seriatim.runtime.servers import START_LIMIT
+from seriatim.runtime.servers.connection import PATIENCE
+from seriatim.runtime.servers.pauses import FIRST, LONGEST
+from seriatim.runtime.servers.running import START_LIMIT
 from seriatim.topology import load
 from telemetry.conventions import TOOL_CHANGED_EVENT
 from tests.support.documents import blocks, expect_shown, shell_environment

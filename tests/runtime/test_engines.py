@@ -18,7 +18,7 @@ from interceptors import (
     Verdict,
 )
 from seriatim.runtime import Engines
-from seriatim.runtime.servers import RunningServers
+from seriatim.runtime.servers.running import RunningServers
 from seriatim.topology.models import Agent, Workspace
 from tests.support.executors import EXECUTORS, Reply, ask, gate_workspace, opened, reached
 

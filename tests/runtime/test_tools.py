@@ -9,7 +9,7 @@ import pytest
 
 from interceptors import AgentId, MemoryAuditSink, RunId, SkillId, ToolRef
 from seriatim.runtime.run import Observers, open_run
-from seriatim.runtime.session import ListedTool
+from seriatim.runtime.servers.session import ListedTool
 from seriatim.runtime.tools import advertised_tools, tools_of
 from seriatim.topology.models import Skill
 from seriatim.topology.resolver import load_workspace

@@ -24,8 +24,8 @@ from pydantic_ai.settings import ModelSettings
 import interceptors
 import seriatim.runtime.assembly
 from interceptors import MemoryAuditSink, RunId
-from seriatim.runtime.model_loop import run_topology
-from seriatim.runtime.providers import ChosenModel
+from seriatim.runtime.model.model_loop import run_topology
+from seriatim.runtime.model.providers import ChosenModel
 from seriatim.runtime.run import Observers, open_run
 from seriatim.topology import Workspace, load_workspace
 from telemetry import Telemetry

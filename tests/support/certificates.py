@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from seriatim.runtime.tls import Tls, load_tls
+from seriatim.runtime.gateway.tls import Tls, load_tls
 
 
 def write_key(

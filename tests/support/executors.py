@@ -20,10 +20,10 @@ from pydantic_ai.settings import ModelSettings
 from interceptors import AgentId, AuditSink, CallId, Handler, Outcome, RunId, ToolCall
 from seriatim.runtime.dispatch import NO_LIMIT
 from seriatim.runtime.engines import Engines
-from seriatim.runtime.gateway import gateway_for
-from seriatim.runtime.model_loop import run_topology
-from seriatim.runtime.providers import ChosenModel
-from seriatim.runtime.registrations import registration
+from seriatim.runtime.gateway.registrations import registration
+from seriatim.runtime.gateway.server import gateway_for
+from seriatim.runtime.model.model_loop import run_topology
+from seriatim.runtime.model.providers import ChosenModel
 from seriatim.runtime.run import Observers, Run, open_run
 from seriatim.topology import load_workspace
 from tests.support.mcp_servers import SERVERS

@@ -21,14 +21,14 @@ from mcp.shared.memory import MessageStream, create_client_server_memory_streams
 
 from interceptors import AgentId, AuditSink, MemoryAuditSink, RunId
 from seriatim.runtime.dispatch import NO_LIMIT
-from seriatim.runtime.front import Front
-from seriatim.runtime.front import serving as runtime_serving
-from seriatim.runtime.gateway import gateway_for
-from seriatim.runtime.http import Address, listen
-from seriatim.runtime.register import FOREVER, Clock, Register
-from seriatim.runtime.registrations import registration
+from seriatim.runtime.gateway.front import Front
+from seriatim.runtime.gateway.front import serving as runtime_serving
+from seriatim.runtime.gateway.http import Address, listen
+from seriatim.runtime.gateway.register import FOREVER, Clock, Register
+from seriatim.runtime.gateway.registrations import registration
+from seriatim.runtime.gateway.server import gateway_for
+from seriatim.runtime.gateway.tls import Plain
 from seriatim.runtime.run import Observers, Run, open_run
-from seriatim.runtime.tls import Plain
 from seriatim.topology.resolver import load_workspace
 
 SERVER = Path(__file__).parent / "servers" / "counting.py"

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from interceptors import Completed, Failed, ServerUnavailableError, ToolRef, no_progress
-from seriatim.runtime.news import ServerNews, ToolsListed
-from seriatim.runtime.servers import RunningServers, open_servers
+from seriatim.runtime.servers.news import ServerNews, ToolsListed
+from seriatim.runtime.servers.running import RunningServers, open_servers
 from seriatim.topology.models import ServerDefinition
 
 PLENTY = 30.0

@@ -1,0 +1,1 @@
+"""The MCP servers of a run: reached, kept, called, and let go."""
