@@ -20,7 +20,7 @@ from interceptors import (
 )
 from seriatim.cli.lines import escaped
 from seriatim.cli.voice import say, takes_colour
-from seriatim.runtime.model.events import (
+from seriatim.runtime.events import (
     AgentAsked,
     AgentSaid,
     CallEnded,

@@ -10,7 +10,7 @@ import typer
 from interceptors import AgentId, RunId
 from seriatim.cli.lines import counted, escaped
 from seriatim.cli.voice import FAILED, Format, say
-from seriatim.runtime.model.events import Count
+from seriatim.runtime.events import Count
 from seriatim.runtime.model.model_loop import Answered, CutOff, Ending, NoAnswer
 from seriatim.stores.rows import json_text
 

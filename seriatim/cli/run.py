@@ -28,8 +28,8 @@ from seriatim.cli.result import Result, exit_code, print_result, summary
 from seriatim.cli.signals import Done, Interrupted
 from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, for_a_reader, say, stop
+from seriatim.runtime.events import Event, Tally
 from seriatim.runtime.gateway.stdio import claimed_stdout
-from seriatim.runtime.model.events import Event, Tally
 from seriatim.runtime.model.model_loop import Driver, run_topology
 from seriatim.runtime.model.providers import ModelChoiceError, named_model, own_model
 from seriatim.runtime.model.script import ScriptError, read_script

@@ -1,4 +1,8 @@
-"""What happens while agents run: dispatch, servers, and the two executors.
+"""What happens while agents run.
+
+`dispatch` is the one seam, `assembly` the one place that composes a chain. `servers` reaches MCP
+servers; `model` and `gateway` are the two executors, and `harness` starts programs that drive an
+agent through the gateway.
 
 What is exported here is what an application needs that drives agents by itself: it opens a run,
 assembles an agent, and hands each of the agent's turns to `governed_mcp_call`.

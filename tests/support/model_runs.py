@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, AuditRecord, AuditSink, MemoryAuditSink, RunId
-from seriatim.runtime.model.events import Event
+from seriatim.runtime.events import Event
 from seriatim.runtime.model.model_loop import Driver, Ending, run_topology
 from seriatim.runtime.model.providers import ChosenModel
 from seriatim.runtime.run import Observers, open_run

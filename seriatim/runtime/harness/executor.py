@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from interceptors import Redactor, Scope, printable
+from seriatim.runtime.answers import NoAnswerError
+from seriatim.runtime.events import AgentAsked, AgentSaid, Listener
 from seriatim.runtime.harness.access import Access, open_access
 from seriatim.runtime.harness.forms import Launch, Manner, filled, prepare
 from seriatim.runtime.harness.process import Finished, work_on
-from seriatim.runtime.model.events import AgentAsked, AgentSaid, Listener
-from seriatim.runtime.model.providers import NoAnswerError
 from seriatim.runtime.run import Run
 from seriatim.runtime.servers.server_log import ServerLog
 from seriatim.topology.models import Agent, HarnessExecutor

@@ -1,8 +1,7 @@
 """Delegation: one agent hands a task to a child of its, as a call that is audited and not gated."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 from pydantic_ai.tools import ToolDefinition
 
@@ -28,15 +27,12 @@ from interceptors import (
     new_id,
     no_trace,
 )
+from seriatim.runtime.answers import Ask, NoAnswerError
 from seriatim.runtime.dispatch import Request
-from seriatim.runtime.model.events import DelegationEnded, DelegationIssued, Listener
-from seriatim.runtime.model.providers import NoAnswerError
+from seriatim.runtime.events import DelegationEnded, DelegationIssued, Listener
 from seriatim.runtime.run import Run
 from seriatim.topology.models import Agent
 from telemetry import current_trace
-
-Ask: TypeAlias = Callable[[str], Awaitable[str]]
-"""Takes a task to an agent's answer; raises `NoAnswerError` when there is none."""
 
 
 def delegation_tool(child: Agent) -> ToolDefinition:

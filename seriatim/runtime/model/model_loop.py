@@ -24,11 +24,12 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from interceptors import AgentId, Scope, Via
+from seriatim.runtime.answers import Ask, NoAnswerError
 from seriatim.runtime.assembly import assemble
+from seriatim.runtime.events import AgentAsked, AgentSaid, CallWatch, Listener
 from seriatim.runtime.harness.executor import HarnessTasks
-from seriatim.runtime.model.delegation import Ask, Delegation, delegation_tool
-from seriatim.runtime.model.events import AgentAsked, AgentSaid, CallWatch, Listener
-from seriatim.runtime.model.providers import ChosenModel, NoAnswerError, explain
+from seriatim.runtime.model.delegation import Delegation, delegation_tool
+from seriatim.runtime.model.providers import ChosenModel, explain
 from seriatim.runtime.model.skill_executor import SkillExecutor, distinct
 from seriatim.runtime.run import Run
 from seriatim.runtime.tools import advertised_tools

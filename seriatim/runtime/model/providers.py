@@ -16,10 +16,6 @@ LONGEST_EXPLANATION: Final = 500
 """Characters of a provider's error that are repeated to the user."""
 
 
-class NoAnswerError(Exception):
-    """What drives an agent gave no answer; the message says whose, and why, and holds no secret."""
-
-
 class ModelChoiceError(Exception):
     """No usable model was named.
 

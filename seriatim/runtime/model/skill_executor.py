@@ -8,10 +8,10 @@ import anyio
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 
 from interceptors import AgentId, BrokenArguments, CallId, JsonObject, Outcome
+from seriatim.runtime.answers import NoAnswerError
 from seriatim.runtime.arguments import given_arguments, parsed_arguments
 from seriatim.runtime.dispatch import GovernedAgent, Request, governed_mcp_call
 from seriatim.runtime.model.delegation import Delegation
-from seriatim.runtime.model.providers import NoAnswerError
 from seriatim.runtime.model.tool_return import to_tool_return
 
 

@@ -13,7 +13,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, SkillId
-from seriatim.runtime.model.events import AgentAsked, AgentSaid, CallEnded
+from seriatim.runtime.events import AgentAsked, AgentSaid, CallEnded
 from seriatim.runtime.model.model_loop import Answered, CutOff, Driver, NoAnswer
 from seriatim.runtime.model.providers import ChosenModel
 from seriatim.topology import HarnessExecutor, load_workspace

@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, U
 from pydantic_ai.settings import ModelSettings
 
 from interceptors import AgentId, MemoryAuditSink, Refused
-from seriatim.runtime.model.events import CallEnded, Count, Tally
+from seriatim.runtime.events import CallEnded, Count, Tally
 from seriatim.runtime.model.model_loop import Answered, CutOff, NoAnswer
 from tests.support.model_runs import Playing, play, reached, workspace_file
 
