@@ -3,13 +3,14 @@
     pip install -q -e '.[benchmark]' && python -m benchmarks.gateway
 
 One tool of one server over stdio is called through each front in turn, in both eras of MCP, by
-callers that cost next to nothing. The fronts take turns, call by call where calls are made alone,
-so that what else the machine does falls on all alike. Ours with and without rules are two agents of
-one gateway. `CPU ms` is the processor time of the front's process for one call.
+callers that cost next to nothing. The fronts take turns in any order, call by call where calls are
+made alone, so that what else the machine does falls on all alike. Ours with and without rules are
+two agents of one gateway. `CPU ms` is the processor time of the front's process for one call.
 """
 
 import argparse
 import json
+import random
 import statistics
 import sys
 import time
@@ -20,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import httpx2
@@ -32,6 +33,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from benchmarks.callers import VERSIONS, Caller, Era, new_caller
 from tests.support.executors import gate_workspace
+
+T = TypeVar("T")
 
 CALLERS = (1, 8, 32, 50)
 ANSWER = "Log lines start with a capital."
@@ -146,13 +149,18 @@ def workspace(directory: Path) -> Path:
     return file
 
 
+def shuffled(fronts: Mapping[str, T]) -> list[tuple[str, T]]:
+    """Return the fronts in any order: whoever comes behind itself finds its process warm."""
+    return random.sample(list(fronts.items()), len(fronts))
+
+
 async def alone(callers: Mapping[str, Caller], found: Mapping[str, Figures], rounds: int) -> None:
     """Call through one front after the other, one call at a time."""
     async with AsyncExitStack() as stack:
         for one in callers.values():
             await stack.enter_async_context(one.connected())
         for _ in range(rounds):
-            for label, one in callers.items():
+            for label, one in shuffled(callers):
                 started = time.perf_counter()
                 await one.call()
                 found[label].waits.append(time.perf_counter() - started)
@@ -203,7 +211,7 @@ async def measure(
         print(f"\r{era}: round {number + 1} of {rounds}", end="", file=sys.stderr)
         await alone({label: callers[label][0] for label in open_fronts}, found, calls)
         for count in CALLERS:
-            for label, front in open_fronts.items():
+            for label, front in shuffled(open_fronts):
                 before = front.busy_seconds()
                 await together(callers[label][:count], found[label], calls)
                 found[label].work += front.busy_seconds() - before

@@ -127,4 +127,4 @@ def test_two_commands_set_everything_up() -> None:
     for command in (demo, tests):
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ")
     assert demo.endswith("&& .venv/bin/seriatim demo")
-    assert tests.endswith("&& .venv/bin/python -m pytest")
+    assert tests.endswith("&& .venv/bin/python -m pytest -n auto")
