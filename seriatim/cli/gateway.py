@@ -22,6 +22,14 @@ from seriatim.cli.opening import (
     sound_workspace,
     telemetry_for,
 )
+from seriatim.cli.options import (
+    AuditPlace,
+    JoinedRun,
+    OtlpEndpoint,
+    Pinned,
+    TopologyName,
+    WorkspacePath,
+)
 from seriatim.cli.snippets import absolute, print_http, print_stdio
 from seriatim.cli.starting import Plan, StartError, carry_out, started
 from seriatim.cli.voice import WRONG_USAGE, say, stop
@@ -45,9 +53,7 @@ tools of a server that is slower are told of when they are known."""
 
 
 def gateway(
-    path: Annotated[
-        Path, typer.Argument(help="A workspace directory, or one file that holds a topology.")
-    ],
+    path: WorkspacePath,
     agents: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,17 +62,8 @@ def gateway(
             show_default=False,
         ),
     ] = None,
-    topology: Annotated[
-        str, typer.Option(help="Which topology, where there are several.", show_default=False)
-    ] = "",
-    run_id: Annotated[
-        str,
-        typer.Option(
-            "--run",
-            help="The id of the run to join or to begin; fresh otherwise.",
-            show_default=False,
-        ),
-    ] = "",
+    topology: TopologyName = "",
+    run_id: JoinedRun = "",
     http: Annotated[
         str,
         typer.Option(
@@ -75,10 +72,7 @@ def gateway(
             show_default=False,
         ),
     ] = "",
-    pin: Annotated[
-        bool,
-        typer.Option("--pin", help="Refuse calls of tools that change while the run goes on."),
-    ] = False,
+    pin: Pinned = False,
     ttl: Annotated[
         str,
         typer.Option(
@@ -102,20 +96,8 @@ def gateway(
             show_default=False,
         ),
     ] = None,
-    audit: Annotated[
-        str,
-        typer.Option(
-            help="Where the audit log is: a path, or `sqlite:///PATH`.",
-            show_default=False,
-        ),
-    ] = "",
-    otlp: Annotated[
-        str,
-        typer.Option(
-            help="Send traces and metrics to this OTLP endpoint, such as http://localhost:4318.",
-            show_default=False,
-        ),
-    ] = "",
+    audit: AuditPlace = "",
+    otlp: OtlpEndpoint = "",
     print_config: Annotated[
         Client | None,
         typer.Option(

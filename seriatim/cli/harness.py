@@ -21,6 +21,14 @@ from seriatim.cli.opening import (
     sound_workspace,
     telemetry_for,
 )
+from seriatim.cli.options import (
+    AuditPlace,
+    JoinedRun,
+    OtlpEndpoint,
+    Pinned,
+    TopologyName,
+    WorkspacePath,
+)
 from seriatim.cli.signals import Done, Interrupted
 from seriatim.cli.starting import Plan, carry_out, started
 from seriatim.cli.terminal_child import TOLD, TerminalChild
@@ -52,9 +60,7 @@ class _Command:
 
 
 def harness(
-    path: Annotated[
-        Path, typer.Argument(help="A workspace directory, or one file that holds a topology.")
-    ],
+    path: WorkspacePath,
     agent: Annotated[str, typer.Option(help="The agent whose tools the harness gets.")],
     words: Annotated[
         list[str] | None,
@@ -72,35 +78,11 @@ def harness(
             case_sensitive=False,
         ),
     ] = Harness.ANY,
-    topology: Annotated[
-        str, typer.Option(help="Which topology, where there are several.", show_default=False)
-    ] = "",
-    run_id: Annotated[
-        str,
-        typer.Option(
-            "--run",
-            help="The id of the run to join or to begin; fresh otherwise.",
-            show_default=False,
-        ),
-    ] = "",
-    pin: Annotated[
-        bool,
-        typer.Option("--pin", help="Refuse calls of tools that change while the run goes on."),
-    ] = False,
-    audit: Annotated[
-        str,
-        typer.Option(
-            help="Where the audit log is: a path, or `sqlite:///PATH`.",
-            show_default=False,
-        ),
-    ] = "",
-    otlp: Annotated[
-        str,
-        typer.Option(
-            help="Send traces and metrics to this OTLP endpoint, such as http://localhost:4318.",
-            show_default=False,
-        ),
-    ] = "",
+    topology: TopologyName = "",
+    run_id: JoinedRun = "",
+    pin: Pinned = False,
+    audit: AuditPlace = "",
+    otlp: OtlpEndpoint = "",
 ) -> None:
     """Start a harness that has an agent's tools, in the order that the topology asks for.
 

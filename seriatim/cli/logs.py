@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 
 from interceptors import AuditRecord
 from seriatim.cli.lines import Widths, escaped, header, json_line, text_lines
+from seriatim.cli.options import AuditPlace, WorkspacePath
 from seriatim.cli.recorded import chosen_run, log_of
 from seriatim.cli.voice import Format, say, takes_colour
 from seriatim.stores.audit_log import (
@@ -23,9 +23,7 @@ from seriatim.stores.audit_log import (
 
 
 def logs(
-    path: Annotated[
-        Path, typer.Argument(help="A workspace directory, or a file that holds a topology.")
-    ],
+    path: WorkspacePath,
     run: Annotated[
         str, typer.Option(help="The run to print; the newest otherwise.", show_default=False)
     ] = "",
@@ -49,13 +47,7 @@ def logs(
         ),
     ] = False,
     format_: Annotated[Format, typer.Option("--format", help="How a row is printed.")] = "text",
-    audit: Annotated[
-        str,
-        typer.Option(
-            help="Where the log is: a path, or `sqlite:///PATH`.",
-            show_default=False,
-        ),
-    ] = "",
+    audit: AuditPlace = "",
 ) -> None:
     """Print the audit log of a run: one line a call, and the reason of each refusal."""
     wanted: dict[Criterion, str] = {

@@ -22,6 +22,7 @@ from seriatim.cli.opening import (
     sound_workspace,
     telemetry_for,
 )
+from seriatim.cli.options import AuditPlace, OtlpEndpoint, Pinned, TopologyName, WorkspacePath
 from seriatim.cli.paint import paint_for
 from seriatim.cli.progress import Progress
 from seriatim.cli.result import Result, exit_code, print_result, summary
@@ -52,15 +53,11 @@ STDIN: Final = "-"
 
 
 def run(
-    path: Annotated[
-        Path, typer.Argument(help="A workspace directory, or one file that holds a topology.")
-    ],
+    path: WorkspacePath,
     task: Annotated[
         str, typer.Option("--input", help="What the root agent is to do; `-` reads it from stdin.")
     ],
-    topology: Annotated[
-        str, typer.Option(help="Which topology, where there are several.", show_default=False)
-    ] = "",
+    topology: TopologyName = "",
     run_id: Annotated[
         str,
         typer.Option("--run", help="The id of the run; a fresh one otherwise.", show_default=False),
@@ -88,24 +85,9 @@ def run(
             show_default=False,
         ),
     ] = None,
-    pin: Annotated[
-        bool,
-        typer.Option("--pin", help="Refuse calls of tools that change while the run goes on."),
-    ] = False,
-    audit: Annotated[
-        str,
-        typer.Option(
-            help="Where the audit log is: a path, or `sqlite:///PATH`.",
-            show_default=False,
-        ),
-    ] = "",
-    otlp: Annotated[
-        str,
-        typer.Option(
-            help="Send traces and metrics to this OTLP endpoint, such as http://localhost:4318.",
-            show_default=False,
-        ),
-    ] = "",
+    pin: Pinned = False,
+    audit: AuditPlace = "",
+    otlp: OtlpEndpoint = "",
     format_: Annotated[
         Format, typer.Option("--format", help="How the result is printed.")
     ] = "text",

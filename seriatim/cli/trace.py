@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Final, TypeAlias, assert_never
 
 import typer
@@ -21,6 +20,7 @@ from seriatim.cli.lines import (
     short_id,
     skill_shown,
 )
+from seriatim.cli.options import AuditPlace, WorkspacePath
 from seriatim.cli.recorded import chosen_run, log_of
 from seriatim.cli.tree import MODEL, AgentTree, Call, RunTree, Turn, run_tree, seconds_of
 from seriatim.cli.voice import Format, say, takes_colour
@@ -34,17 +34,12 @@ _Json: TypeAlias = dict[str, object]
 
 
 def trace(
-    path: Annotated[
-        Path, typer.Argument(help="A workspace directory, or a file that holds a topology.")
-    ],
+    path: WorkspacePath,
     run: Annotated[
         str, typer.Option(help="The run to print; the newest otherwise.", show_default=False)
     ] = "",
     format_: Annotated[Format, typer.Option("--format", help="How the tree is printed.")] = "text",
-    audit: Annotated[
-        str,
-        typer.Option(help="Where the log is: a path, or `sqlite:///PATH`.", show_default=False),
-    ] = "",
+    audit: AuditPlace = "",
 ) -> None:
     """Print a run as a tree: agents, turns, calls, refusals with their reason, and recoveries.
 

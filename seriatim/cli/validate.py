@@ -1,11 +1,11 @@
 """`seriatim validate`: all that is wrong with a topology, each with its place."""
 
 import sys
-from pathlib import Path
 from typing import Annotated, assert_never
 
 import typer
 
+from seriatim.cli.options import WorkspacePath
 from seriatim.cli.paint import paint_for
 from seriatim.cli.voice import FAILED, WRONG_USAGE, Format, for_a_reader, say, stop
 from seriatim.topology import (
@@ -20,10 +20,7 @@ from seriatim.topology import (
 
 
 def validate(
-    path: Annotated[
-        Path,
-        typer.Argument(help="A workspace directory, or one file that holds a topology."),
-    ],
+    path: WorkspacePath,
     format_: Annotated[
         Format,
         typer.Option("--format", help="`json` gives programs one object with the same data."),
